@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import numbers
-from pipeline.evaluation.metrics import parse
-from pipeline.evaluation.metrics.base import Fold
-from pipeline.evaluation.retrieval import Relevance, as_similarity, rank
-from pipeline.evaluation.retrieval.placements import place
+from pipeline.foundation.evaluation.metrics import parse
+from pipeline.foundation.evaluation.metrics.base import Fold
+from pipeline.foundation.evaluation.retrieval import Relevance, as_similarity, rank
+from pipeline.foundation.evaluation.retrieval.placements import place
 
 METRICS = (
     "R@1",

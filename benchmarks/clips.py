@@ -86,8 +86,8 @@ def bare(folder: Path, backend: str) -> None:
     import torch
     from PIL import Image
 
-    from pipeline.features import extractors
-    from pipeline.features.extractors import Runtime
+    from pipeline.make.features import extractors
+    from pipeline.make.features.extractors import Runtime
 
     torch.set_num_threads(1)
     engine = extractors.build("frame", NETWORK, Runtime(backend=backend))

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import numbers, power
-from pipeline.evaluation.statistics.wilson import wilson
+from pipeline.foundation.evaluation.statistics.wilson import wilson
 
 RECALLS = (0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
 KINDS = ((1, 0.0), (5, 0.05), (5, 0.1), (5, 0.2), (5, 0.3), (5, 0.5), (5, 0.8))

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import numbers, sizes
-from pipeline.files.atomic import write_text
-from pipeline.files.digest import digest
-from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
-from pipeline.provenance import results
-from pipeline.report import compared
-from pipeline.systems.scores.made import Made
+from pipeline.foundation.files.atomic import write_text
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.files.parsing import from_json
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.tables import compared
+from pipeline.run.provenance import results
 
 PAGES = [
     numbers.ROOT / "README.md",

@@ -18,10 +18,10 @@ import numpy as np
 
 from benchmarks import numbers
 from benchmarks.ranking import noisy_pairs
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.metrics.numbers import RSUM, Statistic
-from pipeline.evaluation.retrieval import consecutive_captions
-from pipeline.studies.explain import explain
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.metrics.numbers import RSUM, Statistic
+from pipeline.foundation.evaluation.retrieval import consecutive_captions
+from pipeline.judge.explain import explain
 
 Numbers = Mapping[Statistic, float]
 RECALLS = [Statistic(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]

@@ -25,13 +25,13 @@ import torch
 from benchmarks import numbers
 from benchmarks.extraction_parts import jpeg
 from benchmarks.measure import least_times, precisions, refuse_standard_input
-from pipeline import manifest
-from pipeline.compute import cluster
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.network import Network
-from pipeline.files import images
-from pipeline.manifest import Manifest, sample
+from pipeline.foundation import manifest
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.files import images
+from pipeline.foundation.manifest import Manifest, sample
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.network import Network
 
 BATCH = 16
 EFFICIENTNET = {"network": "tf_efficientnet_lite0", "weights": "efficientnet-lite0"}

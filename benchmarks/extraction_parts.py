@@ -20,13 +20,13 @@ import torch
 from PIL import Image
 
 from benchmarks import numbers
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import Shard, StoreLayout, write_shard
-from pipeline.features.store.layout import DONE, create
-from pipeline.files import images
-from pipeline.files.digest import digest
-from pipeline.manifest import sample
+from pipeline.foundation.files import images
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest import sample
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import Shard, StoreLayout, write_shard
+from pipeline.make.features.store.layout import DONE, create
 
 SIZE = (640, 480)
 BATCH, SHARD = 16, 128

@@ -15,17 +15,18 @@ import time
 from pathlib import Path
 
 from benchmarks import numbers
-from pipeline import dual_encoders, settings, training
-from pipeline.dual_encoders.base import Usage
-from pipeline.dual_encoders.embedding import embed_part
-from pipeline.dual_encoders.tuning.course import TuningCourse
-from pipeline.dual_encoders.tuning.job import TuningJob
-from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
-from pipeline.evaluation.retrieval import Embeddings
-from pipeline.evaluation.statistics import compare, intervals
-from pipeline.manifest import Manifest
-from pipeline.training import checkpoint
-from pipeline.training.artefact import BEST
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.evaluation.statistics import compare, intervals
+from pipeline.foundation.manifest import Manifest
+from pipeline.make import dual_encoders, training
+from pipeline.make.dual_encoders.base import Usage
+from pipeline.make.dual_encoders.embedding import embed_part
+from pipeline.make.dual_encoders.tuning.course import TuningCourse
+from pipeline.make.dual_encoders.tuning.job import TuningJob
+from pipeline.make.training import checkpoint
+from pipeline.make.training.artefact import BEST
 
 RATES = {"projections": (1e-3, 3e-4), "blocks": (3e-4, 3e-5), "lora": (1e-3, 3e-4)}
 EPOCHS = 2

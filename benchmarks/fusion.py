@@ -17,14 +17,14 @@ import torch
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs, seconds
-from pipeline.artefacts import making
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Collection, Embeddings, consecutive_captions
-from pipeline.systems.requests import ScoreRequest
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.artefacts import making
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, consecutive_captions
+from pipeline.judge.systems.requests import ScoreRequest
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
 
 
 def stored(path: Path, images: int, seed: int) -> System:

@@ -24,24 +24,24 @@ from benchmarks import released
 from benchmarks.extraction import EFFICIENTNET, job, pixels
 from benchmarks.measure import Step, least_times, precisions
 from benchmarks.ranking import noisy_pairs
-from pipeline import manifest, settings
-from pipeline.compute.device import autocast
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.features import extraction
-from pipeline.features.extraction import worker
-from pipeline.features.extractors import Runtime
-from pipeline.heads import objectives, pooling
-from pipeline.heads.sides import Side
-from pipeline.heads.two_tower import TwoTower
-from pipeline.manifest import sample
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import SPECIAL, Vocabulary
-from pipeline.training import optimizer
-from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import Processes
-from pipeline.training.step import TrainingStep
+from pipeline.foundation import manifest, settings
+from pipeline.foundation.compute.device import autocast
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.manifest import sample
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.heads import objectives, pooling
+from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import SPECIAL, Vocabulary
+from pipeline.make.training import optimizer
+from pipeline.make.training.batches import Batch
+from pipeline.make.training.optimizer import TrainingPrecision, Update
+from pipeline.make.training.processes import Processes
+from pipeline.make.training.step import TrainingStep
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 

@@ -18,12 +18,12 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from pipeline import manifest
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, verify
-from pipeline.features.store.rewrite import rewrite
-from pipeline.manifest import Manifest
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore, verify
+from pipeline.make.features.store.rewrite import rewrite
 
 ENGINE = extraction.EngineSpec(
     "grid",

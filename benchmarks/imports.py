@@ -23,9 +23,9 @@ import pandas as pd
 import torch
 
 from benchmarks import numbers
-from pipeline.features.importers import ImportJob, import_features
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.importers import ImportJob, import_features
+from pipeline.make.features.store import FeatureStore
 
 ITEMS, DIMENSION, CAPTIONS, SHARD = 36, 2048, 5, 128
 BOXES = np.ones((ITEMS, 4), np.float32)

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from pipeline.compute import half
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute import half
+from pipeline.foundation.parts.errors import InputError
 
 Step = Callable[[], Any]
 

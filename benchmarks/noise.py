@@ -17,11 +17,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pipeline.evaluation import statistics
-from pipeline.evaluation.metrics import RSUM, STATISTICS, evaluate
-from pipeline.settings.paths import Paths, system_name
-from pipeline.settings.recipe import Variation
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import statistics
+from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, evaluate
+from pipeline.foundation.settings.paths import Paths, system_name
+from pipeline.foundation.settings.recipe import Variation
+from pipeline.judge.systems.scores.system import System
 
 RECIPES = ("vse_infty", "vse_infty-crcl")
 SHARES = (0.0, 0.2, 0.4, 0.6)

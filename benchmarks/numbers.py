@@ -19,11 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pipeline.compute import machine, made_with
-from pipeline.files import atomic
-from pipeline.files.digest import digest
-from pipeline.files.parsing import from_json
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute import machine, made_with
+from pipeline.foundation.files import atomic
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.files.parsing import from_json
+from pipeline.foundation.parts.errors import InputError
 
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "docs" / "measured" / "data"

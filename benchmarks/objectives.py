@@ -17,7 +17,7 @@ from torch.nn.functional import normalize
 from benchmarks import numbers
 from benchmarks.measure import REPORTED, Step, least_times, peak_memory, report
 from benchmarks.released import adcto, negatives_to_gather
-from pipeline.heads import objectives
+from pipeline.make.heads import objectives
 
 DIM = 1024
 STATES = {"early": 100.0, "late": 0.3}

@@ -18,12 +18,13 @@ from transformers import BertConfig
 
 from benchmarks import numbers
 from benchmarks.measure import Step, least_times, precisions
-from pipeline import heads, settings
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.sides import Side
-from pipeline.text.bert import BertText
-from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.scoring import LEAST, score_pairs
+from pipeline.foundation import settings
+from pipeline.make import heads
+from pipeline.make.heads.cross import CrossEncoder
+from pipeline.make.heads.sides import Side
+from pipeline.make.text.bert import BertText
+from pipeline.make.training.optimizer import TrainingPrecision
+from pipeline.make.training.scoring import LEAST, score_pairs
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 IMAGES, CAPTIONS, ITEMS, WIDTH, PAIRS = 100, 500, 36, 1286, 1024

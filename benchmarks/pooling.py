@@ -10,7 +10,7 @@ from torch import nn
 
 from benchmarks import numbers, released
 from benchmarks.measure import REPORTED, Step, least_times, peak_memory, report
-from pipeline.heads import pooling
+from pipeline.make.heads import pooling
 
 BATCH, DIM = 128, 1024
 

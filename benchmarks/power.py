@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks import numbers
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.retrieval import Floats
-from pipeline.evaluation.statistics import chances, holm, image_hits, letters
-from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
-from pipeline.evaluation.statistics.power import OverImages, OverSeeds
-from pipeline.evaluation.statistics.significance import (
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.evaluation.statistics import chances, holm, image_hits, letters
+from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
     difference_of_runs,
     difference_over_seeds,
 )
-from pipeline.evaluation.statistics.welch import Runs
+from pipeline.foundation.evaluation.statistics.welch import Runs
 
 SWAPS = 1000
 IMAGE_STUDIES = ((5, "RSUM", 300), (5, "i2t R@1", 300), (5, "RSUM", 100))

@@ -28,10 +28,10 @@ from tqdm import tqdm
 
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, high_water_mark, new_process, report_ratios
-from pipeline.compute import cluster
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.retrieval import Embeddings, consecutive_captions
-from pipeline.evaluation.retrieval.workers import counted_on
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, consecutive_captions
+from pipeline.foundation.evaluation.retrieval.workers import counted_on
 
 
 def recalls_by_sorting(scores: np.ndarray) -> list[float]:

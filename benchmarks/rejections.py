@@ -11,8 +11,8 @@ import argparse
 import numpy as np
 
 from benchmarks import numbers
-from pipeline.evaluation.statistics.significance import difference_over_seeds
-from pipeline.evaluation.statistics.welch import Runs
+from pipeline.foundation.evaluation.statistics.significance import difference_over_seeds
+from pipeline.foundation.evaluation.statistics.welch import Runs
 
 SPREADS = (0, 0.25, 0.5, 1.0, 1.5, 2.0, 2.5)
 """Standard deviation over seeds, in standard errors of the image sampling of the difference."""

@@ -17,10 +17,15 @@ import numpy as np
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import noisy_pairs
-from pipeline.evaluation.metrics import Metrics, measure, parse_all
-from pipeline.evaluation.metrics.standard import of_pool
-from pipeline.evaluation.retrieval import Relevance, as_similarity, consecutive_captions, rank
-from pipeline.settings import Evaluate
+from pipeline.foundation.evaluation.metrics import Metrics, measure, parse_all
+from pipeline.foundation.evaluation.metrics.standard import of_pool
+from pipeline.foundation.evaluation.retrieval import (
+    Relevance,
+    as_similarity,
+    consecutive_captions,
+    rank,
+)
+from pipeline.foundation.settings import Evaluate
 
 RIGHT = 5
 METRICS = ("nDCG@10", "AP", "Recall@10", "Rprec")

@@ -19,13 +19,13 @@ from pathlib import Path
 import yaml
 
 from benchmarks.slopes import extracted
-from pipeline import settings
-from pipeline.features.extraction import EngineSpec, ExtractionJob
-from pipeline.features.extractors import Runtime
-from pipeline.features.project import new
-from pipeline.files.parsing import from_yaml
-from pipeline.manifest import Manifest
-from pipeline.settings.paths import Paths, heads, systems
+from pipeline.foundation import settings
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths, heads, systems
+from pipeline.make.features.extraction import EngineSpec, ExtractionJob
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.project import new
 
 HEAD = (
     "best.safetensors",

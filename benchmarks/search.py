@@ -15,7 +15,7 @@ import torch
 from benchmarks import numbers
 from benchmarks.measure import RATIOS, report_ratios
 from benchmarks.ranking import seconds
-from pipeline.evaluation.retrieval.nearest import Exact
+from pipeline.foundation.evaluation.retrieval.nearest import Exact
 
 QUERIES = (1, 4, 100)
 

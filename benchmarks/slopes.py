@@ -31,26 +31,27 @@ import pandas as pd
 import torch
 
 from benchmarks import numbers
-from pipeline import artefacts, settings, training
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.retrieval.nearest import Exact
-from pipeline.features import extraction
-from pipeline.features.extraction import worker
-from pipeline.features.extraction.extraction_job import EngineDescription
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, Shard, making, plan, verify, write_shard
-from pipeline.features.store.layout import DONE
-from pipeline.features.store.rewrite import rewrite
-from pipeline.files.digest import digest
-from pipeline.files.remembered import SETTLED
-from pipeline.manifest import Manifest, build, with_checksums
-from pipeline.manifest.statistics import statistics_of
-from pipeline.settings.paths import Paths
-from pipeline.studies.audit import fingerprints
-from pipeline.systems.requests import EmbedRequest, ScoreRequest
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.system import System
-from pipeline.training import made_of_head
+from pipeline.foundation import artefacts, settings
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.retrieval.nearest import Exact
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.files.remembered import SETTLED
+from pipeline.foundation.manifest import Manifest, build, with_checksums
+from pipeline.foundation.manifest.statistics import statistics_of
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.requests import EmbedRequest, ScoreRequest
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.extraction.extraction_job import EngineDescription
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore, Shard, making, plan, verify, write_shard
+from pipeline.make.features.store.layout import DONE
+from pipeline.make.features.store.rewrite import rewrite
+from pipeline.make.training import made_of_head
+from pipeline.run.studies.audit import fingerprints
 from stages import search
 
 MOST, MEMORY = 1.15, 2000

@@ -25,11 +25,11 @@ from tqdm import tqdm
 from zarr.codecs import ZstdCodec
 
 from benchmarks import numbers, training_step
-from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
-from pipeline.features.store.layout import create
-from pipeline.files.digest import digest
-from pipeline.manifest import Split
-from pipeline.training.batches import AHEAD, TrainingBatches
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest import Split
+from pipeline.make.features.store import FeatureStore, Shard, StoreLayout, write_shard
+from pipeline.make.features.store.layout import create
+from pipeline.make.training.batches import AHEAD, TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
 Read = Callable[[np.ndarray], object]

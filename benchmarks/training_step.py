@@ -21,18 +21,18 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from benchmarks import numbers
 from benchmarks.measure import Step, least_times_apart, peak_memory, precisions, report
 from benchmarks.released import CaptionEncoder, RegionEncoder, adcto
-from pipeline import settings
-from pipeline.compute import machine
-from pipeline.heads import objectives
-from pipeline.heads.sides import Side
-from pipeline.heads.two_tower import TwoTower
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import SPECIAL, Vocabulary
-from pipeline.training import optimizer
-from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import Processes
-from pipeline.training.step import TrainingStep
+from pipeline.foundation import settings
+from pipeline.foundation.compute import machine
+from pipeline.make.heads import objectives
+from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import SPECIAL, Vocabulary
+from pipeline.make.training import optimizer
+from pipeline.make.training.batches import Batch
+from pipeline.make.training.optimizer import TrainingPrecision, Update
+from pipeline.make.training.processes import Processes
+from pipeline.make.training.step import TrainingStep
 
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 PAIRS, ITEMS, WIDTH, DIM, WORD_DIM, WORDS = 128, 36, 2048, 1024, 300, 8000

@@ -6,10 +6,10 @@ On numpy arrays, without torch: `evaluate` a matrix, `compare` two, `explain` a 
 
 from typing import TYPE_CHECKING
 
-from pipeline.parts import lazy
+from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.studies.explain import explain
-    from pipeline.studies.referee import compare, evaluate
+    from pipeline.judge.explain import explain
+    from pipeline.judge.referee import compare, evaluate
 
 lazy.imports(__name__)

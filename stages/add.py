@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pipeline.artefacts import Draft
-from pipeline.manifest import Manifest
-from pipeline.manifest.request import reference
-from pipeline.parts.errors import InputError, counted
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, systems
-from pipeline.systems import given
-from pipeline.systems.requests import AddRequest
+from pipeline.foundation.artefacts import Draft
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.request import reference
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths, systems
+from pipeline.judge.systems import given
+from pipeline.judge.systems.requests import AddRequest
 from stages import named_systems
 from stages.arguments import is_name
 from stages.commands.add import AddOptions

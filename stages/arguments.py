@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.compute.tasks import Executor
-    from pipeline.settings import Settings
-    from pipeline.settings.paths import Paths
+    from pipeline.foundation.compute.tasks import Executor
+    from pipeline.foundation.settings import Settings
+    from pipeline.foundation.settings.paths import Paths
 
 
 # What a folder of scores, vectors or a head holds.
@@ -117,7 +117,7 @@ class Workers(NamedTuple):
             yield None
             return
         extras.require("cluster", "work in several processes")
-        from pipeline.compute import cluster
+        from pipeline.foundation.compute import cluster
 
         with (
             cluster.local(self.processes)

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.compute import made_with
-from pipeline.files import atomic
-from pipeline.manifest import Manifest
-from pipeline.report.page.card import Origin, write as write_card
-from pipeline.settings.paths import Paths
-from pipeline.systems import given
-from pipeline.systems.scores.items import Items
-from pipeline.systems.scores.system import System
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.files import atomic
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import given
+from pipeline.judge.systems.scores.items import Items
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.page.card import Origin, write as write_card
 from stages.measure import Evaluation, MeasuredPool
 from stages.progress import Progress, say
 
@@ -67,7 +67,7 @@ def _across_splits(manifest: Manifest | None) -> list[str]:
     """What the splits of a data set have in common: copies of photographs, and equal captions."""
     if manifest is None:
         return []
-    from pipeline.studies.audit import collection, findings, fingerprints  # and with it pandas
+    from pipeline.run.studies.audit import collection, findings, fingerprints  # and with it pandas
 
     every = collection.Collection.of(manifest)
     if len(every.files) > MOST:

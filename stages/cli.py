@@ -19,10 +19,10 @@ import click
 from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import CompletionItem
 
-from pipeline.files import regular
-from pipeline.files.atomic import READ_ONLY
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError, InputWarning, short_of_memory, unknown
+from pipeline.foundation.files import regular
+from pipeline.foundation.files.atomic import READ_ONLY
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, terminal, values
 
 # Section -> command, or group of commands -> its purpose, in the order of the work. A command's

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import manifest
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Lists, Protocol, Ties
-from pipeline.evaluation.statistics import contrast
-from pipeline.parts.errors import InputError
-from pipeline.report import compared
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores import fuse, judged, layout
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Lists, Protocol, Ties
+from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import fuse, judged, layout
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import compared
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
 from stages.progress import Progress, say

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from click.shell_completion import get_completion_class
 
-from pipeline.files import regular
-from pipeline.files.atomic import write_bytes, write_text
-from pipeline.parts.errors import unknown
+from pipeline.foundation.files import regular
+from pipeline.foundation.files.atomic import write_bytes, write_text
+from pipeline.foundation.parts.errors import unknown
 from stages.commands.completion import CompletionOptions
 from stages.progress import say
 

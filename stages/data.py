@@ -7,19 +7,19 @@ import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
-from pipeline import manifest
-from pipeline.artefacts import is_up_to_date, record_files
-from pipeline.files import atomic, remote
-from pipeline.files.gallery_file import Kind
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import SPLITS, Manifest, drawn_splits
-from pipeline.manifest.build import all_test
-from pipeline.manifest.examples import write_all
-from pipeline.manifest.request import ManifestRequest
-from pipeline.parts.errors import InputError, counted, refusing
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.studies.audit import collection, findings, fingerprints
+from pipeline.foundation import manifest
+from pipeline.foundation.artefacts import is_up_to_date, record_files
+from pipeline.foundation.files import atomic, remote
+from pipeline.foundation.files.gallery_file import Kind
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits
+from pipeline.foundation.manifest.build import all_test
+from pipeline.foundation.manifest.examples import write_all
+from pipeline.foundation.manifest.request import ManifestRequest
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.run.studies.audit import collection, findings, fingerprints
 from stages.commands.data import AuditOptions, ManifestOptions
 from stages.progress import Progress, say
 

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline import dual_encoders, training
-from pipeline.artefacts import Draft
-from pipeline.compute.tasks import Executor
-from pipeline.dual_encoders import record as records
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import SPLITS, Manifest, Split
-from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import references
-from pipeline.settings import Encoder, Settings
-from pipeline.settings.paths import Paths, encoders as encoders_of
-from pipeline.systems import rescoring
-from pipeline.systems.requests import EmbedRequest
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.made import Made
-from pipeline.training import made_of_head, unknown
+from pipeline.foundation.artefacts import Draft
+from pipeline.foundation.compute.tasks import Executor
+from pipeline.foundation.manifest import SPLITS, Manifest, Split
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Encoder, Settings
+from pipeline.foundation.settings.paths import Paths, encoders as encoders_of
+from pipeline.judge.systems import rescoring
+from pipeline.judge.systems.requests import EmbedRequest
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.made import Made
+from pipeline.make import dual_encoders, training
+from pipeline.make.dual_encoders import record as records
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training import made_of_head, unknown
+from pipeline.run.provenance import references
 from stages import scored_systems
 from stages.arguments import Source, refuse_given
 from stages.commands.embed import EmbedOptions
@@ -157,7 +157,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     manifest.require_photographs("a dual encoder")
     parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)
     photographs = references.of_photographs(manifest, [part.name for part in parts], images)
-    from pipeline.dual_encoders import embedding  # and with it torch
+    from pipeline.make.dual_encoders import embedding  # and with it torch
 
     usage = dual_encoders.Usage(
         **encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.artefacts import Draft
-from pipeline.parts.errors import InputError, counted
-from pipeline.settings import Settings
-from pipeline.settings.features import FEATURES, of_ensemble as features_of
-from pipeline.settings.paths import Paths, ensembles, system_name
-from pipeline.systems.fusion.methods import shares as shares_of
-from pipeline.systems.requests import FuseRequest
-from pipeline.systems.scores import fuse, judged, of_ensemble
-from pipeline.systems.scores.foreign.opening import open_recorded
-from pipeline.systems.scores.system import System
+from pipeline.foundation.artefacts import Draft
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.features import FEATURES, of_ensemble as features_of
+from pipeline.foundation.settings.paths import Paths, ensembles, system_name
+from pipeline.judge.systems.fusion.methods import shares as shares_of
+from pipeline.judge.systems.requests import FuseRequest
+from pipeline.judge.systems.scores import fuse, judged, of_ensemble
+from pipeline.judge.systems.scores.foreign.opening import open_recorded
+from pipeline.judge.systems.scores.system import System
 from stages import named_systems
 from stages.arguments import is_name, refuse_repeats
 from stages.commands.ensemble import EnsembleOptions

@@ -8,16 +8,16 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline.evaluation.retrieval import Lists, Protocol, Ties, protocol, workers
-from pipeline.files import outputs
-from pipeline.manifest import Manifest, dataset
-from pipeline.parts.errors import InputError
-from pipeline.report.evaluated import Series
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores import judged, measured
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import Lists, Protocol, Ties, protocol, workers
+from pipeline.foundation.files import outputs
+from pipeline.foundation.manifest import Manifest, dataset
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import judged, measured
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
 from stages.arguments import Files, Workers
 from stages.measure import Evaluation, MeasuredPool, Unwritten, say_notes
@@ -151,7 +151,7 @@ def evaluate(
 
 def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
     """The protocol of a benchmark's published rows; another one is refused."""
-    from pipeline.report.rows import benchmark
+    from pipeline.run.report.rows import benchmark
 
     needed = benchmark(beside).protocol
     rules = rules or protocol(needed)
@@ -255,7 +255,7 @@ def _write(
 
 
 def _write_run(path: Path, top: int, pool: MeasuredPool, evaluation: Evaluation) -> None:
-    from pipeline.systems.scores import runs
+    from pipeline.judge.systems.scores import runs
 
     settings = evaluation.settings
     system = pool.pool
@@ -264,8 +264,8 @@ def _write_run(path: Path, top: int, pool: MeasuredPool, evaluation: Evaluation)
 
 
 def _write_qrels(path: Path, pool: MeasuredPool) -> None:
-    from pipeline.evaluation.judgements import qrels
-    from pipeline.evaluation.retrieval import relevance
+    from pipeline.foundation.evaluation.judgements import qrels
+    from pipeline.foundation.evaluation.retrieval import relevance
 
     system = pool.pool
     right = relevance.as_relevance(system.truth, system.shape)
@@ -276,7 +276,7 @@ def _write_qrels(path: Path, pool: MeasuredPool) -> None:
 
 def _keep(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:
     """Write the numbers to results/recorded.json."""
-    from pipeline.provenance import results
+    from pipeline.run.provenance import results
 
     numbers = pool.numbers[0]
     name = results.name_beyond(pool.pool, distractors)

@@ -6,19 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline import manifest
-from pipeline.evaluation.retrieval import Ties, workers
-from pipeline.files import outputs
-from pipeline.files.atomic import creating, exclusive, write_json
-from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import results
-from pipeline.provenance.results import Result
-from pipeline.report.evaluated import Series
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores import judged, measured
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.evaluation.retrieval import Ties, workers
+from pipeline.foundation.files import outputs
+from pipeline.foundation.files.atomic import creating, exclusive, write_json
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import judged, measured
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.evaluated import Series
+from pipeline.run.provenance import results
+from pipeline.run.provenance.results import Result
 from stages import scored_systems
 from stages.arguments import Workers
 from stages.measure import Evaluation, MeasuredPool, Unwritten

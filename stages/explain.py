@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.parts.errors import InputError
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.studies.explain import explained, printed
-from pipeline.studies.explain.differences import Measurement
-from pipeline.studies.explain.opening import Source
-from pipeline.studies.explain.search import search
-from pipeline.systems.scores import judged
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.explain import explained, printed
+from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.opening import Source
+from pipeline.judge.explain.search import search
+from pipeline.judge.systems.scores import judged
+from pipeline.run.studies import cut_captions
 from stages import named_systems, terminal
 from stages.commands.explain import ExplainOptions
 from stages.progress import Progress
@@ -25,6 +27,9 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     """Print which differences of measurement give published numbers, nearest first."""
     numbers, row = printed.read(options.published)
     folder = settings.evaluate.cxc
+    embedded_again = None
+    if options.encoder is not None:
+        embedded_again = partial(cut_captions.open_encoder, options.encoder)
     source = Source(
         options.scores,
         paths,
@@ -34,7 +39,7 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         options.normalise,
         options.truth,
         Path(folder) if folder else None,
-        options.encoder,
+        embedded_again,
         options.rules,
         row,
     )

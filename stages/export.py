@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline import dual_encoders, training
-from pipeline.artefacts import Artefact
-from pipeline.parts.errors import InputError
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.training.exporters import EXPORTERS
+from pipeline.foundation.artefacts import Artefact
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make import dual_encoders, training
+from pipeline.make.training.exporters import EXPORTERS
 from stages.arguments import Source
 from stages.commands.export import ExportOptions
 from stages.progress import Progress, say
@@ -35,7 +35,7 @@ def export(paths: Paths, settings: Settings, options: ExportOptions) -> None:
     place = options.out or paths.exported(
         options.dataset or artefact.dataset, f"{folder.name}-{options.to}"
     )
-    from pipeline.training.exporters.base import export as write
+    from pipeline.make.training.exporters.base import export as write
 
     with Progress(f"export {folder.name}", "step"):
         about = write(folder, options.to, place)
@@ -56,7 +56,7 @@ def _export_encoder(
         "trained_on", ""
     )  # none of an unfinished one
     place_out = out or paths.exported(dataset or trained_on, f"{encoder.called}-{to}")
-    from pipeline.dual_encoders.tuning import tuned  # and with it torch
+    from pipeline.make.dual_encoders.tuning import tuned  # and with it torch
 
     with Progress(f"export {encoder.called}", "step"):
         prompt = tuned.export(Path(place), to, place_out)

@@ -10,14 +10,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from pipeline.compute import cluster
-from pipeline.features import extraction
-from pipeline.features.extraction import needs
-from pipeline.features.extractors import Runtime
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, counted
-from pipeline.settings import Extract, Settings
-from pipeline.settings.paths import Paths
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Extract, Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import needs
+from pipeline.make.features.extractors import Runtime
 from stages.arguments import Workers
 from stages.commands.extract import ExtractOptions
 from stages.progress import Progress, say

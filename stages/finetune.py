@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pipeline import dual_encoders, training
-from pipeline.compute import machine
-from pipeline.manifest import Manifest
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError
-from pipeline.settings import FineTuning, Settings
-from pipeline.settings.paths import Paths, of_seed
+from pipeline.foundation.compute import machine
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import FineTuning, Settings
+from pipeline.foundation.settings.paths import Paths, of_seed
+from pipeline.make import dual_encoders, training
 from stages.arguments import Source
 from stages.commands.finetune import FinetuneOptions
 from stages.heads import learn
@@ -42,8 +42,8 @@ def finetune(paths: Paths, settings: Settings, options: FinetuneOptions) -> None
     for split in ("train", "val"):
         manifest.split(split)
     name = of_seed(f"{options.recipe}-{source.called}", options.seed)
-    from pipeline.dual_encoders.tuning.course import TuningCourse  # and with it torch
-    from pipeline.dual_encoders.tuning.job import TuningJob
+    from pipeline.make.dual_encoders.tuning.course import TuningCourse  # and with it torch
+    from pipeline.make.dual_encoders.tuning.job import TuningJob
 
     machine.keep_freed()
     together = training.launch(how.processes, how.device)

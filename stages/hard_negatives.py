@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from pipeline import dual_encoders, training
-from pipeline.compute import made_with
-from pipeline.files import atomic, digest
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, counted
-from pipeline.report import text
-from pipeline.report.table import MISSING, grid, number
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.studies import hard_negatives as room
-from pipeline.studies.hard_negatives import accuracy, questions as asking, swaps
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.files import atomic, digest
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.tables import text
+from pipeline.judge.tables.table import MISSING, grid, number
+from pipeline.make import dual_encoders, training
+from pipeline.run.studies import hard_negatives as room
+from pipeline.run.studies.hard_negatives import accuracy, questions as asking, swaps
 from stages import scored_systems
 from stages.commands.hard_negatives import HardNegativesOptions
 from stages.progress import say

@@ -10,24 +10,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline import artefacts, training
-from pipeline.compute import machine
-from pipeline.features.store import FeatureStore, read_header
-from pipeline.files import weights
-from pipeline.manifest import Manifest
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError, counted, similar
-from pipeline.settings import Recipe, Settings, Training, Variation, named
-from pipeline.settings.features import FEATURES
-from pipeline.settings.kinds import TABLES
-from pipeline.settings.paths import Paths, heads, system_name
+from pipeline.foundation import artefacts
+from pipeline.foundation.compute import machine
+from pipeline.foundation.files import weights
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, counted, similar
+from pipeline.foundation.settings import Recipe, Settings, Training, Variation, named
+from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.kinds import TABLES
+from pipeline.foundation.settings.paths import Paths, heads, system_name
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore, read_header
 from stages.arguments import refuse_given
 from stages.commands.extract import ExtractOptions
 from stages.commands.heads import ConvertOptions, TrainOptions
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline.training.job import Job  # and with it torch
+    from pipeline.make.training.job import Job  # and with it torch
 
 
 def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:

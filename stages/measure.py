@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.evaluation.retrieval import Protocol, Ties, protocol
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores import judged, measured
-from pipeline.systems.scores.measured import Measured
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import Protocol, Ties, protocol
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import judged, measured
+from pipeline.judge.systems.scores.measured import Measured
+from pipeline.judge.systems.scores.system import System
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline.provenance.results import EvaluateRequest
+    from pipeline.run.provenance.results import EvaluateRequest
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Evaluation:
         distractors: Sequence[System] = (),
     ) -> EvaluateRequest:
         """The request by which results record these numbers."""
-        from pipeline.provenance.results import Distractors, EvaluateRequest
+        from pipeline.run.provenance.results import Distractors, EvaluateRequest
 
         return EvaluateRequest.of(
             name,
@@ -153,7 +153,7 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
     file = paths.manifest(made.dataset)
     if not training_file.is_file() or not file.is_file():
         return
-    from pipeline.studies.audit.collection import trained_on  # and with it pandas
+    from pipeline.run.studies.audit.collection import trained_on  # and with it pandas
 
     seen = trained_on(Manifest.load(training_file), Manifest.load(file), pool.image_ids)
     if seen:

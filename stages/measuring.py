@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 from stages import options
 from stages.arguments import Files
 from stages.options import Group
 from stages.values import FilePath, OutputPath, PartName
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.retrieval import Protocol
-    from pipeline.systems.scores.judged import Columns, Truth
+    from pipeline.foundation.evaluation.retrieval import Protocol
+    from pipeline.judge.systems.scores.judged import Columns, Truth
 
 # Form of output -> its option of one letter.
 SHORT = {"verbose": ("-v",)}
 
 
 def _columns(manifest_file: Path | None, **given: Any) -> Columns:
-    from pipeline.systems.scores.judged import Columns
+    from pipeline.judge.systems.scores.judged import Columns
 
     return Columns(manifest_file, **given)
 
 
 def _truth(qrels: Path | None, same_text: str | None) -> Truth:
-    from pipeline.systems.scores.judged import Truth
+    from pipeline.judge.systems.scores.judged import Truth
 
     if qrels and same_text:
         raise InputError(
@@ -47,7 +47,7 @@ def _files(**given: Any) -> Files:
 
 
 def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
-    from pipeline.evaluation.retrieval import Protocol, protocol as named
+    from pipeline.foundation.evaluation.retrieval import Protocol, protocol as named
 
     if protocol and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeAlias
 
-from pipeline.parts.errors import InputError, similar
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, of_seed
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.foreign import model_of
-from pipeline.systems.scores.system import System
+from pipeline.foundation.parts.errors import InputError, similar
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths, of_seed
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.foreign import model_of
+from pipeline.judge.systems.scores.system import System
 from stages.arguments import Source, is_of_scores, refuse_model, refuse_repeats
 from stages.progress import say
 
@@ -43,12 +43,12 @@ def _refuse_unopened(paths: Paths, name: str) -> None:
     """
     model = model_of(name, paths.root)
     if model:
-        from pipeline import dual_encoders  # only where there is a model
+        from pipeline.make import dual_encoders  # only where there is a model
 
         dual_encoders.check(model)
     head = Source(name, paths.root).head
     if head:
-        from pipeline.training import HeadArtefact  # only where there is a head
+        from pipeline.make.training import HeadArtefact  # only where there is a head
 
         HeadArtefact.open(head)  # it may be a tuned encoder
         raise InputError(f"{name}: is a head; `pipeline score --system {name}` makes its scores")
@@ -67,7 +67,7 @@ def named(
     places = _seeds(paths, settings, dataset, names)
     refuse_repeats(root / text for text, root in places)
     if len(places) > 1:
-        from pipeline.provenance import checks  # only where there are several
+        from pipeline.run.provenance import checks  # only where there are several
 
         stores = [root / text for text, root in places if layout.is_store(root / text)]
         checks.refuse_other_systems([System.open_either(store) for store in stores])
@@ -110,7 +110,7 @@ def refuse_stale(
     stores = [root / text for text, root in places if layout.is_store(root / text)]
     systems = {path.stem: System.open_named(path) for path in stores if path.parent == of_run}
     if systems:
-        from pipeline.provenance import checks  # only where there are stores
+        from pipeline.run.provenance import checks  # only where there are stores
 
         checks.refuse_stale(systems, paths)
 

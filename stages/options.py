@@ -15,14 +15,14 @@ from typing import Any, TypeAlias, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from pipeline import settings
-from pipeline.dual_encoders import DUAL_ENCODERS
-from pipeline.files import remote
-from pipeline.files.atomic import SET_ASIDE
-from pipeline.manifest import SPLITS
-from pipeline.parts.errors import InputError, refusing
-from pipeline.settings.features import FEATURES
-from pipeline.settings.paths import Paths
+from pipeline.foundation import settings
+from pipeline.foundation.files import remote
+from pipeline.foundation.files.atomic import SET_ASIDE
+from pipeline.foundation.manifest import SPLITS
+from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.dual_encoders import DUAL_ENCODERS
 from stages.arguments import Source, Workers
 from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
 
@@ -96,7 +96,7 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
     )
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
-        from pipeline.features.project import new
+        from pipeline.make.features.project import new
 
         if params is None:  # without a file of its own, the shipped one
             settings_path = settings_file(root)
@@ -250,7 +250,7 @@ def _existing(context: click.Context, option: click.Parameter, place: Path | Non
 
 def known_device(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
     """Check the kind of device before anything else, even if there is nothing to do."""
-    from pipeline.settings import section
+    from pipeline.foundation.settings import section
 
     with refusing(ValueError, lambda error: f"{option.opts[-1]}: {error}"):
         return name and section.device(name)
@@ -260,7 +260,7 @@ def of_this_machine(
     context: click.Context, option: click.Parameter, count: int | None
 ) -> int | None:
     """Check a number of processes of this machine; torchrun's may be on several machines."""
-    from pipeline.compute import machine
+    from pipeline.foundation.compute import machine
 
     if count is not None and "LOCAL_RANK" not in os.environ:
         with refusing(InputError, lambda error: f"{option.opts[-1]}: {error}"):

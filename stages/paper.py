@@ -6,21 +6,22 @@ from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
-from pipeline import manifest
-from pipeline.features.store.layout import read_header
-from pipeline.files.results import read_json, texts, updating
-from pipeline.parts.errors import InputError, counted, unknown
-from pipeline.provenance import results
-from pipeline.provenance.heads import read_heads
-from pipeline.report import figures, latex, markdown, names, tables
-from pipeline.report.fitting import Paper
-from pipeline.report.measured import MeasuredSystem, Results, read_metrics
-from pipeline.report.table import TableRequest
-from pipeline.report.tables.systems import NAME, sources, unlisted
-from pipeline.settings import Settings
-from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.paths import Paths, heads
-from pipeline.studies import synthetic
+from pipeline.foundation import manifest
+from pipeline.foundation.files.results import read_json, texts, updating
+from pipeline.foundation.parts.errors import InputError, counted, unknown
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.features import FEATURES, of_ensemble
+from pipeline.foundation.settings.paths import Paths, heads
+from pipeline.judge.tables import latex, markdown
+from pipeline.judge.tables.fitting import Paper
+from pipeline.judge.tables.table import TableRequest
+from pipeline.make.features.store.layout import read_header
+from pipeline.run.provenance import results
+from pipeline.run.provenance.heads import read_heads
+from pipeline.run.report import figures, names, tables
+from pipeline.run.report.measured import MeasuredSystem, Results, read_metrics
+from pipeline.run.report.tables.systems import NAME, sources, unlisted
+from pipeline.run.studies import synthetic
 from stages import scored_systems
 from stages.commands.paper import FiguresOptions, TablesOptions
 from stages.progress import Progress, say

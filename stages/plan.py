@@ -6,21 +6,15 @@ from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
-from pipeline import artefacts, manifest, training
-from pipeline.dual_encoders import record as records
-from pipeline.evaluation.retrieval import protocol
-from pipeline.features import extraction
-from pipeline.features.extraction import needs
-from pipeline.files import atomic, digest
-from pipeline.manifest.build import READERS
-from pipeline.parts.errors import InputError, counted
-from pipeline.parts.lazy import LookupTable
-from pipeline.provenance.results import EvaluateRequest
-from pipeline.report.figures import FIGURES
-from pipeline.report.tables import TABLES
-from pipeline.settings import Encoder, Settings, kinds
-from pipeline.settings.features import FEATURES, of_ensemble
-from pipeline.settings.paths import (
+from pipeline.foundation import artefacts, manifest
+from pipeline.foundation.evaluation.retrieval import protocol
+from pipeline.foundation.files import atomic, digest
+from pipeline.foundation.manifest.build import READERS
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.parts.lazy import LookupTable
+from pipeline.foundation.settings import Encoder, Settings, kinds
+from pipeline.foundation.settings.features import FEATURES, of_ensemble
+from pipeline.foundation.settings.paths import (
     Paths,
     encoders,
     ensembles,
@@ -30,16 +24,23 @@ from pipeline.settings.paths import (
     system_name,
     systems,
 )
-from pipeline.systems import reranking, rescoring
-from pipeline.systems.fusion.methods import shares
-from pipeline.systems.requests import (
+from pipeline.judge.systems import reranking, rescoring
+from pipeline.judge.systems.fusion.methods import shares
+from pipeline.judge.systems.requests import (
     EmbedRequest,
     FuseRequest,
     RerankRequest,
     RescoreRequest,
     ScoreRequest,
 )
-from pipeline.systems.scores.judged import Truth
+from pipeline.judge.systems.scores.judged import Truth
+from pipeline.make import training
+from pipeline.make.dual_encoders import record as records
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import needs
+from pipeline.run.provenance.results import EvaluateRequest
+from pipeline.run.report.figures import FIGURES
+from pipeline.run.report.tables import TABLES
 from stages.finetune import section
 from stages.progress import say
 from stages.rerank import own_protocol
@@ -313,7 +314,7 @@ def _tune(settings: Settings, encoder: Encoder, recipe: str) -> dict[str, Any]:
     """What an encoder that is trained on depends on. The files of its base are only known when it
     is opened.
     """
-    from pipeline.dual_encoders.tuning.job import TuneRequest  # and with it torch
+    from pipeline.make.dual_encoders.tuning.job import TuneRequest  # and with it torch
 
     request = TuneRequest.of(
         encoder.model, recipe, settings.run.seeds[0], section(settings, recipe), encoder.prompt

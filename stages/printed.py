@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sys
 
-from pipeline.evaluation.metrics import parse_all
-from pipeline.report import evaluated
-from pipeline.settings import Settings
+from pipeline.foundation.evaluation.metrics import parse_all
+from pipeline.foundation.settings import Settings
+from pipeline.judge.tables import evaluated
 from stages import terminal
 
 
@@ -43,7 +43,7 @@ def print_numbers(
     elif output == "json":
         text = _json(results)
     elif output == "model-index":
-        from pipeline.report import model_index
+        from pipeline.judge.tables import model_index
 
         text = model_index.to_yaml(results)
     else:
@@ -63,9 +63,10 @@ def _json(results: evaluated.Results) -> str:
 
 def _rows(results: evaluated.Results, output: str, settings: Settings, beside: str | None) -> str:
     """The rows of a paper's table in LaTeX, Markdown, CSV or text."""
-    from pipeline.report import latex, markdown, rows  # and with them the papers' tables
-    from pipeline.report.comma_separated import to_csv
-    from pipeline.report.fitting import Paper
+    from pipeline.judge.tables import latex, markdown
+    from pipeline.judge.tables.comma_separated import to_csv
+    from pipeline.judge.tables.fitting import Paper
+    from pipeline.run.report import rows  # and with them the papers' tables
 
     table = rows.table(results, beside)
     if output == "text":

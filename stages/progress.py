@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TextIO, cast
 
 import click
 
-from pipeline.files import streams
-from pipeline.parts.errors import refusing
-from pipeline.parts.wrapping import printable, wrapped
+from pipeline.foundation.files import streams
+from pipeline.foundation.parts.errors import refusing
+from pipeline.foundation.parts.wrapping import printable, wrapped
 from stages import terminal
 from stages.values import OutputPath
 
 if TYPE_CHECKING:
-    from pipeline.artefacts import Draft, Reference, Request
-    from pipeline.artefacts.making import IfChanged
+    from pipeline.foundation.artefacts import Draft, Reference, Request
+    from pipeline.foundation.artefacts.making import IfChanged
 
 # Seconds between two lines of progress if there is no terminal.
 SECONDS = 30.0
@@ -160,7 +160,7 @@ def unless_up_to_date(
     """Let `write` fill a draft of an artefact, unless the artefact is up to date, and print what it
     says of it.
     """
-    from pipeline.artefacts import making
+    from pipeline.foundation.artefacts import making
 
     lines = ["nothing to do"]
     with making(path, request, made_from, if_changed=if_changed) as draft:

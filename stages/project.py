@@ -13,15 +13,15 @@ from typing import Any
 
 import click
 
-from pipeline import manifest
-from pipeline.features.project import new, own_data
-from pipeline.files import gallery_file, parsing
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import sample
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError, counted, look_up
-from pipeline.settings import SHIPPED, Settings
-from pipeline.settings.paths import Paths
+from pipeline.foundation import manifest
+from pipeline.foundation.files import gallery_file, parsing
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import sample
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, counted, look_up
+from pipeline.foundation.settings import SHIPPED, Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.features.project import new, own_data
 from stages.commands.project import InitOptions, SampleOptions, SettingsOptions
 from stages.progress import Progress, say
 
@@ -182,7 +182,7 @@ def show_machine() -> None:
     """Show this machine, and whether bfloat16 is faster than float32, which is measured once."""
     import torch
 
-    from pipeline.compute import half, machine, measured
+    from pipeline.foundation.compute import half, machine, measured
 
     slower = half.slowdown("bf16")
     say(

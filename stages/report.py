@@ -9,20 +9,20 @@ from typing import Any
 
 import pandas as pd
 
-from pipeline import manifest
-from pipeline.features.store import layout
-from pipeline.files.atomic import creating, exclusive, write_text
-from pipeline.provenance.heads import read_heads
-from pipeline.provenance.results import Result
-from pipeline.report import names, page
-from pipeline.report.page import charts, explorer, headline, identity, systems
-from pipeline.report.page.render import failures
-from pipeline.settings import Settings
-from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import Paths, heads, system_name
-from pipeline.systems.scores import judged
-from pipeline.systems.scores.reranked import Folded
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.files.atomic import creating, exclusive, write_text
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.features import of_ensemble
+from pipeline.foundation.settings.paths import Paths, heads, system_name
+from pipeline.judge.systems.scores import judged
+from pipeline.judge.systems.scores.reranked import Folded
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.features.store import layout
+from pipeline.run.provenance.heads import read_heads
+from pipeline.run.provenance.results import Result
+from pipeline.run.report import names, page
+from pipeline.run.report.page import charts, explorer, headline, identity, systems
+from pipeline.run.report.page.render import failures
 from stages import scored_systems
 from stages.commands.report import ReportOptions
 from stages.progress import Progress, say

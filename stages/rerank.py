@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pipeline import manifest
-from pipeline.evaluation.retrieval import Protocol, protocol
-from pipeline.parts.errors import InputError, counted
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, reranked
-from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.scores.judged import in_languages
-from pipeline.systems.scores.reranked import Combination
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.evaluation.retrieval import Protocol, protocol
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths, reranked
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.scores.judged import in_languages
+from pipeline.judge.systems.scores.reranked import Combination
+from pipeline.judge.systems.scores.system import System
 from stages.arguments import Workers, is_name
 from stages.commands.rerank import RerankOptions
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
-    from pipeline.systems.reranking import rerank
+    from pipeline.judge.systems.reranking import rerank
 
 
 def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) -> None:
@@ -117,7 +117,7 @@ def _job(
     else:
         pool = store.among(distractors)
         rules = Protocol("enlarged")
-    from pipeline.systems.reranking import rerank  # and with it torch
+    from pipeline.judge.systems.reranking import rerank  # and with it torch
 
     return rerank.Job(
         path=paths.similarity(dataset, str(asked.name), split),
@@ -148,7 +148,7 @@ def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
 
 
 def _rerank(job: rerank.Job, workers: Workers) -> None:
-    from pipeline.systems.reranking import rerank
+    from pipeline.judge.systems.reranking import rerank
 
     with (
         workers.open() as place,

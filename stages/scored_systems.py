@@ -9,13 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.manifest import Manifest, dataset
-from pipeline.parts.errors import InputError
-from pipeline.provenance import checks, results
-from pipeline.provenance.results import Result
-from pipeline.settings import Settings
-from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import (
+from pipeline.foundation.manifest import Manifest, dataset
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.features import of_ensemble
+from pipeline.foundation.settings.paths import (
     Paths,
     ensembles,
     of_seed,
@@ -24,16 +22,18 @@ from pipeline.settings.paths import (
     system_name,
     systems,
 )
-from pipeline.settings.run import Rescore
-from pipeline.systems.rescoring import RESCORERS
-from pipeline.systems.scores.items import Items
-from pipeline.systems.scores.judged import Truth, judge, with_languages
-from pipeline.systems.scores.made import Fusion, Made, Member
-from pipeline.systems.scores.system import System
+from pipeline.foundation.settings.run import Rescore
+from pipeline.judge.systems.rescoring import RESCORERS
+from pipeline.judge.systems.scores.items import Items
+from pipeline.judge.systems.scores.judged import Truth, judge, with_languages
+from pipeline.judge.systems.scores.made import Fusion, Made, Member
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance import checks, results
+from pipeline.run.provenance.results import Result
 from stages.progress import say
 
 if TYPE_CHECKING:
-    from pipeline.report.examples import Gallery
+    from pipeline.run.report.examples import Gallery
 
 # How many names of systems a message lists.
 FEW = 3
@@ -249,7 +249,7 @@ def galleries(
     paths: Paths, settings: Settings, shown: Mapping[str, System], given: Path | None, right: Truth
 ) -> dict[str, Gallery]:
     """Join systems with their captions and photographs."""
-    from pipeline.report.examples import Gallery
+    from pipeline.run.report.examples import Gallery
 
     if not shown:
         return {}

@@ -9,24 +9,24 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pipeline import training
-from pipeline.artefacts import Draft
-from pipeline.compute.tasks import Executor
-from pipeline.dual_encoders import record as records
-from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.manifest import Manifest
-from pipeline.manifest.request import reference
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError, counted
-from pipeline.provenance import references
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, heads, rescored, system_name
-from pipeline.settings.run import Rescore
-from pipeline.systems.requests import RescoreRequest, ScoreRequest
-from pipeline.systems.rescoring import RESCORERS, stored
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.system import System
-from pipeline.training import made_of_head, unknown
+from pipeline.foundation.artefacts import Draft
+from pipeline.foundation.compute.tasks import Executor
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.request import reference
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths, heads, rescored, system_name
+from pipeline.foundation.settings.run import Rescore
+from pipeline.judge.systems.requests import RescoreRequest, ScoreRequest
+from pipeline.judge.systems.rescoring import RESCORERS, stored
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.dual_encoders import record as records
+from pipeline.make.training import made_of_head, unknown
+from pipeline.run.provenance import references
 from stages import scored_systems
 from stages.arguments import Source, Workers, refuse_given
 from stages.commands.scores import RescoreOptions, ScoreOptions

@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipeline import training
-from pipeline.dual_encoders import record as records
-from pipeline.evaluation.retrieval.owners import NO_IMAGE, of_owners
-from pipeline.evaluation.retrieval.top import INDEXES
-from pipeline.files import atomic, gallery_file, images, regular
-from pipeline.files.remembered import Remembered
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, InputWarning, refusing
-from pipeline.report import html
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths, system_name
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE, of_owners
+from pipeline.foundation.evaluation.retrieval.top import INDEXES
+from pipeline.foundation.files import atomic, gallery_file, images, regular
+from pipeline.foundation.files.remembered import Remembered
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths, system_name
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import html
+from pipeline.make import training
+from pipeline.make.dual_encoders import record as records
 from stages import scored_systems
 from stages.arguments import Source
 from stages.commands.search import SearchOptions

@@ -7,10 +7,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from pipeline.artefacts import Artefact, record as records
-from pipeline.features import importers
-from pipeline.features.importers.export import FORMATS, export
-from pipeline.features.store import (
+from pipeline.foundation.artefacts import Artefact, record as records
+from pipeline.foundation.files import atomic, remote
+from pipeline.foundation.files.compared import MATCHES
+from pipeline.foundation.manifest import Manifest, croissant, dataset
+from pipeline.foundation.parts.errors import InputError, counted, similar
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import given
+from pipeline.judge.systems.scores.layout import facts, is_store
+from pipeline.make.features import importers
+from pipeline.make.features.importers.export import FORMATS, export
+from pipeline.make.features.store import (
     FeatureStore,
     StoreError,
     copying,
@@ -19,15 +27,7 @@ from pipeline.features.store import (
     read_header,
     verify,
 )
-from pipeline.features.store.layout import is_undescribed
-from pipeline.files import atomic, remote
-from pipeline.files.compared import MATCHES
-from pipeline.manifest import Manifest, croissant, dataset
-from pipeline.parts.errors import InputError, counted, similar
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.systems import given
-from pipeline.systems.scores.layout import facts, is_store
+from pipeline.make.features.store.layout import is_undescribed
 from stages import terminal
 from stages.commands.stores import (
     CopyOptions,
@@ -143,7 +143,7 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
 
     Neither a network nor photographs are needed.
     """
-    from pipeline.features.store import rewrite  # and with it torch
+    from pipeline.make.features.store import rewrite  # and with it torch
 
     before = FeatureStore(options.store)
     manifest = Manifest.load(options.manifest_file or paths.manifest(before.fingerprint["dataset"]))

@@ -10,20 +10,21 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pipeline import manifest, training
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.statistics import contrast
-from pipeline.features.store import read_header
-from pipeline.files import atomic, results
-from pipeline.parts.errors import InputError, counted
-from pipeline.report import published, text
-from pipeline.report.table import grid
-from pipeline.settings import Run, Settings, Synthetic
-from pipeline.settings.features import of_ensemble
-from pipeline.settings.paths import Paths, system_name
-from pipeline.studies import claims, synthetic
-from pipeline.systems.reranking import base
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.files import atomic, results
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.settings import Run, Settings, Synthetic
+from pipeline.foundation.settings.features import of_ensemble
+from pipeline.foundation.settings.paths import Paths, system_name
+from pipeline.judge.systems.reranking import base
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import published, text
+from pipeline.judge.tables.table import grid
+from pipeline.make import training
+from pipeline.make.features.store import read_header
+from pipeline.run.studies import claims, synthetic
 from stages import terminal
 from stages.commands.ensemble import EnsembleOptions
 from stages.commands.heads import TrainOptions
@@ -255,7 +256,7 @@ def measure_throughput(paths: Paths, settings: Settings, options: ThroughputOpti
         dataset = settings.run.dataset
         training.HeadArtefact.open(paths.head(dataset, options.retriever))
         System.open_vectors(paths.similarity(dataset, options.retriever, settings.score.split))
-    from pipeline.studies import throughput  # and with it torch
+    from pipeline.run.studies import throughput  # and with it torch
 
     with Progress("throughput", "step") as bar:
         query = {}

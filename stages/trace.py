@@ -7,18 +7,18 @@ import re
 from itertools import groupby
 from pathlib import Path
 
-from pipeline.files import regular
-from pipeline.files.compared import MATCHES, Step
-from pipeline.files.parsing import from_json
-from pipeline.manifest import Manifest
-from pipeline.parts import extras
-from pipeline.parts.errors import InputError, refusing
-from pipeline.provenance.of_features import BUILT_BY
-from pipeline.provenance.results import Result
-from pipeline.provenance.trace import Traced, image_of, query, trace
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.layout import holds_scores, is_store
+from pipeline.foundation.files import regular
+from pipeline.foundation.files.compared import MATCHES, Step
+from pipeline.foundation.files.parsing import from_json
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.layout import holds_scores, is_store
+from pipeline.run.provenance.of_features import BUILT_BY
+from pipeline.run.provenance.results import Result
+from pipeline.run.provenance.trace import Traced, image_of, query, trace
 from stages import terminal
 from stages.commands.trace import TraceOptions
 from stages.progress import Progress, say

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import click
 
-from pipeline.files import outputs, remote, streams
-from pipeline.parts.errors import InputError, meant
-from pipeline.settings.kinds import TABLES
+from pipeline.foundation.files import outputs, remote, streams
+from pipeline.foundation.parts.errors import InputError, meant
+from pipeline.foundation.settings.kinds import TABLES
 
 # Where a context keeps the paths of a command line: each with the option that names it, and whether
 # that writes.
@@ -92,7 +92,7 @@ class RootPath(FilePath):
 
 
 class OutputPath(FilePath):
-    """A file or folder to write, see `pipeline.files.outputs`."""
+    """A file or folder to write, see `pipeline.foundation.files.outputs`."""
 
     writes = True
 

@@ -15,12 +15,12 @@ import preloaded
 import pytest
 import torch
 
-from pipeline import manifest
-from pipeline.compute import measured
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest, sample
+from pipeline.foundation import manifest
+from pipeline.foundation.compute import measured
+from pipeline.foundation.manifest import Manifest, sample
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore
 
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 

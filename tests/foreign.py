@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from pipeline.features.importers import ImportJob
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.importers import ImportJob
 
 SPLITS = ("train", "train", "val", "test")  # of every four images
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.artefacts import record as records
-from pipeline.files.digest import digest
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.files.digest import digest
 
 
 def recorded(folder: Path) -> None:

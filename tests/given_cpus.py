@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compute import measured
+from pipeline.foundation.compute import measured
 
 Measurements = dict[str, float]
 PLAIN: Measurements = {"bf16 slower": 24.0, "fp16 slower": 499.0}

@@ -3,7 +3,7 @@ makes of it.
 
     python tests/golden.py             what differs from tests/golden.json
     python tests/golden.py PART...     write these parts there, after their version was raised in
-                                       pipeline/artefacts/code.py
+                                       pipeline/foundation/artefacts/code.py
 """
 
 from __future__ import annotations
@@ -32,39 +32,40 @@ from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
-from pipeline import artefacts, dual_encoders, heads, manifest, settings, training
-from pipeline.compute import measured
-from pipeline.dual_encoders import DUAL_ENCODERS
-from pipeline.dual_encoders.base import Usage
-from pipeline.dual_encoders.tuning.course import TuningCourse
-from pipeline.dual_encoders.tuning.job import TuningJob
-from pipeline.evaluation.retrieval import PerDirection, as_similarity, protocol
-from pipeline.features import extractors, importers
-from pipeline.features.extractors import ENGINES, Runtime
-from pipeline.features.importers import FORMATS
-from pipeline.features.store import FeatureStore, ItemFormat
-from pipeline.files import images
-from pipeline.heads import HEADS, objectives, pooling
-from pipeline.heads.objectives import OBJECTIVES
-from pipeline.heads.pooling import POOLINGS
-from pipeline.heads.sides import Side
-from pipeline.manifest import Manifest, sample
-from pipeline.manifest.sample.scenes import compose
-from pipeline.manifest.sample.shots import choose, tell
-from pipeline.manifest.sample.wording import FORMS, write_captions
-from pipeline.settings import ArchitectureSettings, Recipe
-from pipeline.settings.paths import Paths
-from pipeline.systems import rescoring
-from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.reranking import SCORERS, build as build_scorer, candidates
-from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.rescoring import RESCORERS
-from pipeline.systems.rescoring.bank import Bank
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
-from pipeline.text import TEXTS, role_graphs
-from pipeline.text.features import FeatureCaptions, FeatureText
-from pipeline.text.tokens import encode, pad
+from pipeline.foundation import artefacts, manifest, settings
+from pipeline.foundation.compute import measured
+from pipeline.foundation.evaluation.retrieval import PerDirection, as_similarity, protocol
+from pipeline.foundation.files import images
+from pipeline.foundation.manifest import Manifest, sample
+from pipeline.foundation.manifest.sample.scenes import compose
+from pipeline.foundation.manifest.sample.shots import choose, tell
+from pipeline.foundation.manifest.sample.wording import FORMS, write_captions
+from pipeline.foundation.settings import ArchitectureSettings, Recipe
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import rescoring
+from pipeline.judge.systems.fusion.methods import FUSIONS
+from pipeline.judge.systems.reranking import SCORERS, build as build_scorer, candidates
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.rescoring import RESCORERS
+from pipeline.judge.systems.rescoring.bank import Bank
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import dual_encoders, heads, training
+from pipeline.make.dual_encoders import DUAL_ENCODERS
+from pipeline.make.dual_encoders.base import Usage
+from pipeline.make.dual_encoders.tuning.course import TuningCourse
+from pipeline.make.dual_encoders.tuning.job import TuningJob
+from pipeline.make.features import extractors, importers
+from pipeline.make.features.extractors import ENGINES, Runtime
+from pipeline.make.features.importers import FORMATS
+from pipeline.make.features.store import FeatureStore, ItemFormat
+from pipeline.make.heads import HEADS, objectives, pooling
+from pipeline.make.heads.objectives import OBJECTIVES
+from pipeline.make.heads.pooling import POOLINGS
+from pipeline.make.heads.sides import Side
+from pipeline.make.text import TEXTS, role_graphs
+from pipeline.make.text.features import FeatureCaptions, FeatureText
+from pipeline.make.text.tokens import encode, pad
 
 # The butd engines' own, where `make test` put it
 sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))
@@ -571,7 +572,7 @@ def differs(name: str, written: dict[str, Any]) -> str:
     if not same:
         return (
             f"{name} gives other numbers: {now}, not {there}. If that is wanted, raise its version in RAISED of "
-            f"pipeline/artefacts/code.py and run: python tests/golden.py {name}"
+            f"pipeline/foundation/artefacts/code.py and run: python tests/golden.py {name}"
         )
     return ""
 

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 from safetensors.torch import save_file
 
-from pipeline import settings
-from pipeline.artefacts import record as records
-from pipeline.heads import pooling
-from pipeline.settings import Recipe
-from pipeline.training import HeadFacts, TrainRequest
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.settings import Recipe
+from pipeline.make.heads import pooling
+from pipeline.make.training import HeadFacts, TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[1] / "params.yaml")
 

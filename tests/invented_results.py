@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.artefacts import Record, Reference
-from pipeline.provenance.results import EvaluateRequest, Result
-from pipeline.settings import Evaluate
+from pipeline.foundation.artefacts import Record, Reference
+from pipeline.foundation.settings import Evaluate
+from pipeline.run.provenance.results import EvaluateRequest, Result
 
 SETTINGS = Evaluate(resamples=1, seed=0, block_megabytes=32)
 

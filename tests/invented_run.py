@@ -17,13 +17,13 @@ import saved
 from invented_heads import head
 from PIL import Image
 
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.features.store.layout import StoreLayout, create
-from pipeline.files.digest import sha256
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
-from pipeline.training.artefact import HeadArtefact
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.features.store.layout import StoreLayout, create
+from pipeline.make.training.artefact import HeadArtefact
 
 CAPTIONS = [
     "<script>document.title = 'taken'</script>",

@@ -9,7 +9,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
-from pipeline.features.store import StoreLayout, Wanted, making, plan
+from pipeline.make.features.store import StoreLayout, Wanted, making, plan
 
 
 def prepare(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import parquet
 
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
 
 EACH = 10  # images in a file
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.artefacts import Reference, making, record as records
-from pipeline.evaluation.retrieval import Collection, Similarity
-from pipeline.systems.requests import EmbedRequest, FuseRequest, ScoreRequest
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.made import Made, Matrices
+from pipeline.foundation.artefacts import Reference, making, record as records
+from pipeline.foundation.evaluation.retrieval import Collection, Similarity
+from pipeline.judge.systems.requests import EmbedRequest, FuseRequest, ScoreRequest
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.made import Made, Matrices
 
 MACHINE = {"processor": "invented"}
 

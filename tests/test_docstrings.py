@@ -202,11 +202,11 @@ def test_public_docstrings_have_one_form() -> None:
 
 def test_what_rooms_export_is_found() -> None:
     assert {
-        (ROOT / "pipeline/training/loop.py", "train"),
-        (ROOT / "pipeline/heads/__init__.py", "build"),
-        (ROOT / "pipeline/training/head.py", "Head"),
+        (ROOT / "pipeline/make/training/loop.py", "train"),
+        (ROOT / "pipeline/make/heads/__init__.py", "build"),
+        (ROOT / "pipeline/make/training/head.py", "Head"),
     } <= EXPORTS
-    assert (ROOT / "pipeline/training/optimizer.py", "Optimizer") not in EXPORTS
+    assert (ROOT / "pipeline/make/training/optimizer.py", "Optimizer") not in EXPORTS
 
 
 def test_what_is_missing_is_found() -> None:

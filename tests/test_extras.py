@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.parts import extras
+from pipeline.foundation.parts import extras
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import golden
 import numpy as np
 import pytest
 
-from pipeline.artefacts import code
-from pipeline.heads.pooling import mean
+from pipeline.foundation.artefacts import code
+from pipeline.make.heads.pooling import mean
 
 SLOW = ("butd", "grid-feats", "training", "scorers/")
 

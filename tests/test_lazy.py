@@ -10,10 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from pipeline.heads.objectives import OBJECTIVES
-from pipeline.heads.pooling import POOLINGS
-from pipeline.parts import lazy
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts import lazy
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads.objectives import OBJECTIVES
+from pipeline.make.heads.pooling import POOLINGS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = sorted(
@@ -33,8 +33,8 @@ def test_all_that_is_offered_is_there(name: str) -> None:
 
 
 def test_a_module_of_an_offered_name_does_not_hide_it() -> None:
-    import_module("pipeline.manifest.build")
-    from pipeline import manifest
+    import_module("pipeline.foundation.manifest.build")
+    from pipeline.foundation import manifest
 
     assert not isinstance(manifest.build, ModuleType)
     assert callable(manifest.build)

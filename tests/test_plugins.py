@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import artefacts, manifest
-from pipeline.heads import pooling
-from pipeline.parts import lazy, plugins
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation import artefacts, manifest
+from pipeline.foundation.parts import lazy, plugins
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.make.heads import pooling
 
 FIRST = '''"""The smallest."""
 
-from pipeline.heads.pooling.base import Pooling
+from pipeline.make.heads.pooling.base import Pooling
 
 from .helpers_of_first import smallest
 
@@ -99,7 +99,7 @@ def test_a_name_that_is_built_in_cannot_be_taken(installed: Path) -> None:
         match=r"rude 1\.0 offers 'mean' of the poolings, which is left out: that name is ",
     ):
         assert list(pooling.POOLINGS).count("mean") == 1
-    assert pooling.POOLINGS["mean"].__module__ == "pipeline.heads.pooling.mean"
+    assert pooling.POOLINGS["mean"].__module__ == "pipeline.make.heads.pooling.mean"
 
 
 def test_names_that_no_file_can_have_are_left_out(installed: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_package_of_one_file_counts(installed: Path) -> None:
             r"expected a subclass or an instance of .*\.base\.Pooling, got Least",
         ),
         (
-            "from pipeline.heads.pooling.base import Pooling\n\n\nclass Least(Pooling): ...\n",
+            "from pipeline.make.heads.pooling.base import Pooling\n\n\nclass Least(Pooling): ...\n",
             "Least lacks the method pool",
         ),
     ],

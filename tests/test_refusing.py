@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.compute import device
-from pipeline.parts.errors import ANYTHING, InputError, refusing
+from pipeline.foundation.compute import device
+from pipeline.foundation.parts.errors import ANYTHING, InputError, refusing
 
 
 class OfAKindError(InputError):

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import artefacts
-from pipeline.artefacts import artefact, code
-from pipeline.artefacts.record import FILE
-from pipeline.features.extraction.request import made_by as features_by
-from pipeline.files.compared import NOT_RECORDED
-from pipeline.heads.pooling import POOLINGS
-from pipeline.parts.errors import InputError
+from pipeline.foundation import artefacts
+from pipeline.foundation.artefacts import artefact, code
+from pipeline.foundation.artefacts.record import FILE
+from pipeline.foundation.files.compared import NOT_RECORDED
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.extraction.request import made_by as features_by
+from pipeline.make.heads.pooling import POOLINGS
 
 MADE_BY = {"poolings/gpo": 1, "training": 1}
 

@@ -1,5 +1,5 @@
 """Dual encoders in folders, narrow and random, made by `transformers`: each class of
-`pipeline.dual_encoders`.
+`pipeline.make.dual_encoders`.
 """
 
 from __future__ import annotations

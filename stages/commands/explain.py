@@ -8,8 +8,8 @@ import click
 from stages import measuring, options
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.retrieval import Protocol, Ties
-    from pipeline.systems.scores.judged import Columns, Truth
+    from pipeline.foundation.evaluation.retrieval import Protocol, Ties
+    from pipeline.judge.systems.scores.judged import Columns, Truth
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import click
 
-from pipeline.settings.features import FEATURES
+from pipeline.foundation.settings.features import FEATURES
 from stages import options
 
 

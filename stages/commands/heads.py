@@ -9,14 +9,14 @@ import click
 from stages import options, values
 
 if TYPE_CHECKING:
-    from pipeline.settings import Variation
+    from pipeline.foundation.settings import Variation
 
 
 POOLING = values.PartName("poolings")
 
 
 def _varied(**given: Any) -> "Variation":
-    from pipeline.settings import Variation
+    from pipeline.foundation.settings import Variation
 
     return Variation(**given)
 

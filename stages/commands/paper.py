@@ -9,8 +9,8 @@ import click
 from stages import options, values
 
 if TYPE_CHECKING:
-    from pipeline.report.latex import Style
-    from pipeline.report.table import Bold, Rows
+    from pipeline.judge.tables.latex import Style
+    from pipeline.judge.tables.table import Bold, Rows
 
 
 @dataclass(frozen=True, kw_only=True)

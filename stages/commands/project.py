@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import click
 
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 from stages import options
 
 
@@ -69,8 +69,8 @@ init_command = options.command(InitOptions, "project.init")
 
 def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """Shell completion for KEY: the keys of the section before the last dot."""
-    from pipeline.features.project import new
-    from pipeline.settings import load
+    from pipeline.foundation.settings import load
+    from pipeline.make.features.project import new
 
     given, root = context.params.get("params"), context.params.get("root") or Path()
     try:

@@ -10,7 +10,7 @@ from stages import measuring, options, values
 from stages.arguments import Workers
 
 if TYPE_CHECKING:
-    from pipeline.evaluation.retrieval import Protocol
+    from pipeline.foundation.evaluation.retrieval import Protocol
 
 
 @dataclass(frozen=True, kw_only=True)

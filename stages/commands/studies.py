@@ -5,7 +5,7 @@ from typing import Annotated
 
 import click
 
-from pipeline.studies import synthetic
+from pipeline.run.studies import synthetic
 from stages import options
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.artefacts.pieces import KeptPieces
-from pipeline.compute import cluster
-from pipeline.compute.tasks import InProcess
-from pipeline.parts.errors import InputError
+from pipeline.foundation.artefacts.pieces import KeptPieces
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.compute.tasks import InProcess
+from pipeline.foundation.parts.errors import InputError
 
 
 def squares(task: Any, wanted: Any) -> dict[str, np.ndarray]:

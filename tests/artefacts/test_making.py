@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 from pydantic import Field
 
-from pipeline.artefacts import (
+from pipeline.foundation.artefacts import (
     Artefact,
     Draft,
     Reference,
@@ -21,9 +21,9 @@ from pipeline.artefacts import (
     making,
     record as records,
 )
-from pipeline.artefacts.record import FILE, Record
-from pipeline.files import atomic
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.artefacts.record import FILE, Record
+from pipeline.foundation.files import atomic
+from pipeline.foundation.parts.errors import InputError, InputWarning
 
 MACHINE = {"processor": "one"}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.artefacts import record
-from pipeline.files.parsing import DEEPEST
-from pipeline.parts.errors import InputError
+from pipeline.foundation.artefacts import record
+from pipeline.foundation.files.parsing import DEEPEST
+from pipeline.foundation.parts.errors import InputError
 
 
 def written(folder: Path, levels: int) -> None:

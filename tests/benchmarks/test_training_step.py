@@ -11,7 +11,7 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import measure, training_step
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 
 SIZE = (4, 6, 8)  # pairs, width, dim
 

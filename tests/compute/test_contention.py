@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipeline.compute import machine
-from pipeline.compute.machine import Instant
+from pipeline.foundation.compute import machine
+from pipeline.foundation.compute.machine import Instant
 
 
 def test_others_are_all_but_this_process() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pipeline.compute import fast_paths, threads
-from pipeline.heads import pooling
-from pipeline.heads.pooling import cpu_sort
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute import fast_paths, threads
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads import pooling
+from pipeline.make.heads.pooling import cpu_sort
 
 
 def gpo_and_its_gradient() -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.compute import machine
+from pipeline.foundation.compute import machine
 
 MAKE_AND_DELETE = """
 import resource
 import torch
-from pipeline.compute import machine
+from pipeline.foundation.compute import machine
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,8 +10,8 @@ from typing import Any
 import given_cpus
 import pytest
 
-from pipeline.compute import half, machine, measured
-from pipeline.parts.errors import InputWarning
+from pipeline.foundation.compute import half, machine, measured
+from pipeline.foundation.parts.errors import InputWarning
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from pipeline.compute.threads import each, shared_out, side_by_side
+from pipeline.foundation.compute.threads import each, shared_out, side_by_side
 
 
 @pytest.fixture(autouse=True)

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from other_inputs import INPUTS, SCORES, Input
 from pyarrow import parquet
 
-from pipeline.files.atomic import write_text
-from pipeline.manifest.examples import Example, read_all
+from pipeline.foundation.files.atomic import write_text
+from pipeline.foundation.manifest.examples import Example, read_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 LINES, WIDTH = 3, 110

@@ -16,7 +16,12 @@ PAGES = [
 SETTINGS = [
     *(
         ROOT / name
-        for name in ("params.yaml", "dvc.yaml", "pyproject.toml", "pipeline/settings/defaults.yaml")
+        for name in (
+            "params.yaml",
+            "dvc.yaml",
+            "pyproject.toml",
+            "pipeline/foundation/settings/defaults.yaml",
+        )
     ),
     *sorted(ROOT.glob("manifests/**/*.yaml")),
 ]

@@ -12,8 +12,8 @@ import click
 import pytest
 from pages import PAGES, ROOT, SETTINGS, commands
 
-from pipeline import settings
-from pipeline.settings import Settings
+from pipeline.foundation import settings
+from pipeline.foundation.settings import Settings
 from stages import cli
 
 OF_THE_EXAMPLE = "median"

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import numbers as files
-from pipeline.evaluation.statistics import holm
+from pipeline.foundation.evaluation.statistics import holm
 
 SEEDS = 3
 TABLES = ("released-code", "ablations")

@@ -14,8 +14,8 @@ import pytest
 from pages import PAGES, ROOT
 
 from benchmarks import docs, measure, numbers, slopes
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.made import Made
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.made import Made
 
 FILES = sorted(
     file.relative_to(numbers.FILES).with_suffix("").as_posix()

@@ -19,12 +19,12 @@ from PIL import Image
 from resizes import Resizes
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, shorten, vision_text, widen
 
-from pipeline import dual_encoders
-from pipeline.compute.tasks import InProcess
-from pipeline.dual_encoders import base, embedding, record
-from pipeline.dual_encoders.base import Usage
-from pipeline.manifest import Manifest, build
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.compute.tasks import InProcess
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.make import dual_encoders
+from pipeline.make.dual_encoders import base, embedding, record
+from pipeline.make.dual_encoders.base import Usage
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)

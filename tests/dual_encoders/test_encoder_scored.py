@@ -9,13 +9,13 @@ import pytest
 import tiny_dual_encoders
 from PIL import Image
 
-from pipeline import dual_encoders
-from pipeline.dual_encoders.base import Usage
-from pipeline.dual_encoders.embedding import embed_part
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.parts.errors import InputError, InputWarning
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
+from pipeline.make import dual_encoders
+from pipeline.make.dual_encoders.base import Usage
+from pipeline.make.dual_encoders.embedding import embed_part
 
 
 def test_its_scores_are_products_of_what_it_embeds(

@@ -18,10 +18,10 @@ from safetensors.torch import load_file, save_file
 from tiny_bert import tiny_bert
 from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
-from pipeline import dual_encoders
-from pipeline.dual_encoders import record
-from pipeline.dual_encoders.base import Usage
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.make import dual_encoders
+from pipeline.make.dual_encoders import record
+from pipeline.make.dual_encoders.base import Usage
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)

@@ -17,10 +17,10 @@ import torch
 from PIL import Image
 from tiny_open_clip import LIMIT, OWN, TIMM, Run, trained, written
 
-from pipeline import dual_encoders
-from pipeline.dual_encoders import record
-from pipeline.dual_encoders.base import Usage
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.make import dual_encoders
+from pipeline.make.dual_encoders import record
+from pipeline.make.dual_encoders.base import Usage
 
 CAPTIONS = ["a red circle", "The Blue square, left of it, and another one", "green"]
 SIZE, LENGTH = {"force_image_size": 48}, {"force_context_length": 9}

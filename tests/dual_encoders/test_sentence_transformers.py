@@ -19,12 +19,12 @@ from sentence_transformers import MultiVectorEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize
 from tiny_dual_encoders import LIMIT, colpali, sentence_transformers, shorten, widen
 
-from pipeline import dual_encoders
-from pipeline.dual_encoders import record
-from pipeline.dual_encoders.base import Usage
-from pipeline.parts.errors import InputError, InputWarning
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
+from pipeline.make import dual_encoders
+from pipeline.make.dual_encoders import record
+from pipeline.make.dual_encoders.base import Usage
 
 CAPTIONS = ["red", "The Blue", "a dog"]
 

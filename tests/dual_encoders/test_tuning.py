@@ -22,19 +22,20 @@ from folders import tree
 from PIL import Image
 from sentence_transformers import SentenceTransformer
 
-from pipeline import dual_encoders, settings, training
-from pipeline.artefacts import Record
-from pipeline.dual_encoders import Usage
-from pipeline.dual_encoders.tuning.course import TuningCourse
-from pipeline.dual_encoders.tuning.job import TuningJob
-from pipeline.dual_encoders.tuning.network import Scaled
-from pipeline.dual_encoders.tuning.tuned import export
-from pipeline.heads.objectives.base import Objective
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings import FineTuning
-from pipeline.training import checkpoint
-from pipeline.training.artefact import BEST
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts import Record
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import FineTuning
+from pipeline.make import dual_encoders, training
+from pipeline.make.dual_encoders import Usage
+from pipeline.make.dual_encoders.tuning.course import TuningCourse
+from pipeline.make.dual_encoders.tuning.job import TuningJob
+from pipeline.make.dual_encoders.tuning.network import Scaled
+from pipeline.make.dual_encoders.tuning.tuned import export
+from pipeline.make.heads.objectives.base import Objective
+from pipeline.make.training import checkpoint
+from pipeline.make.training.artefact import BEST
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SMALL = ("batch_size=8", "epochs=2", "steps=4", "learning_rate=0.01")

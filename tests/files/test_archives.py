@@ -13,12 +13,12 @@ import pytest
 import zarr
 from zarr.storage import ZipStore
 
-from pipeline.features.store import FeatureStore, StoreError
-from pipeline.files import torch_save, weights
-from pipeline.files.zarr_arrays import open_array
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.system import System
+from pipeline.foundation.files import torch_save, weights
+from pipeline.foundation.files.zarr_arrays import open_array
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.features.store import FeatureStore, StoreError
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "scores": lambda path: open_system(str(path)),

@@ -15,11 +15,11 @@ import pytest
 import torch
 from full_disk import no_file_larger_than
 
-from pipeline.features.store import shard_file
-from pipeline.files import atomic
-from pipeline.files.atomic import creating, exclusive
-from pipeline.parts.errors import InputError
-from pipeline.training import checkpoint
+from pipeline.foundation.files import atomic
+from pipeline.foundation.files.atomic import creating, exclusive
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import shard_file
+from pipeline.make.training import checkpoint
 
 LIMIT = 1 << 16
 

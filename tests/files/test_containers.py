@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.files import archives, containers
-from pipeline.files.digest import of_folder
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import archives, containers
+from pipeline.foundation.files.digest import of_folder
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.parts.errors import InputError
 
 CONTENT = {f"{number:03}.jpg": bytes([number]) * (number + 1) for number in range(5)}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.files.digest import AT_ONCE, digest, digest_of_rows
+from pipeline.foundation.files.digest import AT_ONCE, digest, digest_of_rows
 
 
 @pytest.mark.parametrize("count", [0, 1, AT_ONCE, AT_ONCE + 1])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.evaluation.judgements.columns import QRELS
-from pipeline.evaluation.judgements.rows import Rows
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
+from pipeline.foundation.evaluation.judgements.columns import QRELS
+from pipeline.foundation.evaluation.judgements.rows import Rows
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
 
 ROWS = "".join(f"é{query},ü{query},{query % 2}\n" for query in range(40))
 TEXTS = {

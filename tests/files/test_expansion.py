@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet as pq
 
-from pipeline.files.expansion import Expansion, unpacked
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.foreign.reading import read
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.files.expansion import Expansion, unpacked
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign.reading import read
+from pipeline.judge.systems.scores.judged import Columns
 
 
 @pytest.mark.parametrize("content", [b"", b"1,2\n" * 100_000, b"\x1f"])

@@ -24,10 +24,10 @@ import pytest
 import zarr
 from zarr.codecs import BloscCodec, GzipCodec, ZstdCodec
 
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.features.extractors.given_boxes import GivenBoxes
-from pipeline.files import npy, npz, zarr_arrays
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.files import npy, npz, zarr_arrays
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.extractors.given_boxes import GivenBoxes
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 
 
 def test_it_is_counted_listed_and_said(tmp_path: Path) -> None:

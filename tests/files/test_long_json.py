@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.files import long_json
+from pipeline.foundation.files import long_json
 
 VALUES = [
     {"a": [1, {"b": "}]\\", "é": None}], "images": [3]},

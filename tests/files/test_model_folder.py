@@ -16,8 +16,8 @@ import transformers as hf
 from safetensors.torch import load_file, save_file
 from transformers import modeling_utils
 
-from pipeline.files import model_folder, pretrained
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.files import model_folder, pretrained
+from pipeline.foundation.parts.errors import InputError, InputWarning
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 605157884\n"
 INDEX = json.dumps(

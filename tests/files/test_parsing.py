@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import manifest, settings
-from pipeline.files.parsing import DEEPEST, from_json, from_yaml, to_yaml, whole
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest, settings
+from pipeline.foundation.files.parsing import DEEPEST, from_json, from_yaml, to_yaml, whole
+from pipeline.foundation.parts.errors import InputError
 
 BAD_YAML = {
     "an alias of aliases": "a0: &a0 [x, x]\n"

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.files import expansion, restricted_pickle
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import expansion, restricted_pickle
+from pipeline.foundation.parts.errors import InputError
 
 TWO, FOUR, FIVE = b"\x80\x02", b"\x80\x04", b"\x80\x05"
 HUGE = pickle.encode_long(10**5000)

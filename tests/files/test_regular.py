@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.artefacts import Artefact
-from pipeline.artefacts.record import FILE
-from pipeline.features.store import StoreError, read_header
-from pipeline.files import blake, digest, images, parsing, regular, results
-from pipeline.parts.errors import InputError
-from pipeline.training import checkpoint
+from pipeline.foundation.artefacts import Artefact
+from pipeline.foundation.artefacts.record import FILE
+from pipeline.foundation.files import blake, digest, images, parsing, regular, results
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import StoreError, read_header
+from pipeline.make.training import checkpoint
 
 READERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
     "results": (lambda pipe: results.read_json(pipe, "evaluate"), InputError),

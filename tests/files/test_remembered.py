@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from pipeline.files import remembered
-from pipeline.files.digest import sha256
-from pipeline.files.remembered import Remembered
+from pipeline.foundation.files import remembered
+from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.files.remembered import Remembered
 
 
 class Counting:

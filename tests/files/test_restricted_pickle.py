@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.files import restricted_pickle
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import restricted_pickle
+from pipeline.foundation.parts.errors import InputError
 
 ARRAYS = {
     "matrix": np.arange(6, dtype=np.float32).reshape(2, 3),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.files import images
+from pipeline.foundation.files import images
 
 RED = (255, 0, 0)
 PLACE = Path("folder/a.jpg")

@@ -11,11 +11,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipeline.features.store import ledger
-from pipeline.features.store.writer import failures_csv
-from pipeline.files.results import cell
-from pipeline.report.figures import drawing
-from pipeline.systems.scores import measured
+from pipeline.foundation.files.results import cell
+from pipeline.judge.systems.scores import measured
+from pipeline.make.features.store import ledger
+from pipeline.make.features.store.writer import failures_csv
+from pipeline.run.report.figures import drawing
 
 FORMULA = "=HYPERLINK(1)"
 

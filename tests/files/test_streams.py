@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.files import atomic, outputs, results, streams
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import atomic, outputs, results, streams
+from pipeline.foundation.parts.errors import InputError
 
 TEXT = "a result\n"
 
@@ -82,7 +82,7 @@ def test_a_device_receives_the_bytes(tmp_path: Path) -> None:
 
 def test_standard_output_is_written_to_where_it_has_got_to(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from pipeline.files import atomic;"
+        "import sys; from pathlib import Path; from pipeline.foundation.files import atomic;"
         "print('before', flush=True); atomic.write_text(Path('/dev/stdout'), 'between\\n');"
         "print('after')"
     )

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.files import torch_save
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import torch_save
+from pipeline.foundation.parts.errors import InputError
 
 VALUES = np.arange(1000, dtype="<f4").tobytes()
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.files import videos
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.files.images import ImageError
+from pipeline.foundation.files import videos
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.files.images import ImageError
 from tests.clips import encode, number_of, picture, sound
 
 

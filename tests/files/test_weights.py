@@ -10,12 +10,12 @@ import timm
 import torch
 from safetensors.torch import save_model
 
-from pipeline.features.extractors.network import Network
-from pipeline.features.extractors.runtime import Runtime
-from pipeline.features.extractors.tower import _found
-from pipeline.files import remembered, weights
-from pipeline.files.digest import sha256
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import remembered, weights
+from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.extractors.network import Network
+from pipeline.make.features.extractors.runtime import Runtime
+from pipeline.make.features.extractors.tower import _found
 
 CLIP = weights.checkpoints()["clip-b32"]
 TINY = "test_vit.r160_in1k"

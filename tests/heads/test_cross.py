@@ -11,13 +11,14 @@ from tiny_bert import tiny_bert
 from torch.nn.functional import normalize
 from transformers import AutoModel
 
-from pipeline import heads, settings
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.sides import Side
-from pipeline.parts.errors import InputError
-from pipeline.text.bert import BertText
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import heads
+from pipeline.make.heads.cross import CrossEncoder
+from pipeline.make.heads.sides import Side
+from pipeline.make.text.bert import BertText
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 WIDTH = 7

@@ -10,7 +10,7 @@ import torch
 from heads.test_pooling import DIM, LEAKY, VARIANTS, make, random_items
 from torch import Tensor
 
-from pipeline.heads.pooling import POOLINGS
+from pipeline.make.heads.pooling import POOLINGS
 
 
 def power_mean(x: Tensor, pooling: Any) -> Tensor:

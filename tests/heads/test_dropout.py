@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import heads, settings
-from pipeline.heads.sides import Side
-from pipeline.parts.errors import InputError
-from pipeline.text.base import with_dropout
-from pipeline.text.bigru import BiGRU, BiGRUText
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import heads
+from pipeline.make.heads.sides import Side
+from pipeline.make.text.base import with_dropout
+from pipeline.make.text.bigru import BiGRU, BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
 
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 SETTINGS = settings.load(

@@ -12,14 +12,15 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import heads, settings
-from pipeline.heads.hgr import HGR, GraphAttention
-from pipeline.heads.sides import Side
-from pipeline.parts.errors import InputError
-from pipeline.text import role_graphs
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.tokens import encode, pad
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import heads
+from pipeline.make.heads.hgr import HGR, GraphAttention
+from pipeline.make.heads.sides import Side
+from pipeline.make.text import role_graphs
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.tokens import encode, pad
+from pipeline.make.text.vocabulary import Vocabulary
 
 CAPTIONS = ["a dog runs, a cat sleeps on the mat", "dog", "the cat runs and the dog sleeps"]
 GRAPHS = [

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import heads, settings
-from pipeline.heads.late import LateInteraction
-from pipeline.heads.sides import Side
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.foundation import settings
+from pipeline.make import heads
+from pipeline.make.heads.late import LateInteraction
+from pipeline.make.heads.sides import Side
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
 
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 SETTINGS = settings.load(

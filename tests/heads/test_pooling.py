@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.heads.pooling import POOLINGS, Pooling, build
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads.pooling import POOLINGS, Pooling, build
 
 DIM = 8
 

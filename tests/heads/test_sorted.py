@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pipeline.compute.threads import shared_out
-from pipeline.heads.pooling import adpool_levels, cpu_sort
-from pipeline.heads.pooling.adpool_levels import both_levels
-from pipeline.heads.pooling.cpu_sort import (
+from pipeline.foundation.compute.threads import shared_out
+from pipeline.make.heads.pooling import adpool_levels, cpu_sort
+from pipeline.make.heads.pooling.adpool_levels import both_levels
+from pipeline.make.heads.pooling.cpu_sort import (
     Chunks,
     can_sort_fast,
     read_chunk,
@@ -20,7 +20,7 @@ from pipeline.heads.pooling.cpu_sort import (
     unsort_chunk,
     write_chunk,
 )
-from pipeline.heads.pooling.sort import sort_descending, sorted_sum
+from pipeline.make.heads.pooling.sort import sort_descending, sorted_sum
 
 
 def batch(slots: int = 7, dim: int = 24, scale: float = 1.0) -> tuple[Tensor, Tensor]:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import settings
-from pipeline.heads import projection
-from pipeline.heads.sides import Side
-from pipeline.heads.two_tower import TwoTower
-from pipeline.parts.errors import InputError
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads import projection
+from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
 
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 SETTINGS = settings.load(

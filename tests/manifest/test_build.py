@@ -14,13 +14,13 @@ import pytest
 from counted import Counted
 from PIL import Image
 
-from pipeline import manifest
-from pipeline.files import remembered
-from pipeline.manifest import Manifest, table, text_file
-from pipeline.manifest.reader import Source
-from pipeline.manifest.rows.reader import CSV
-from pipeline.manifest.split import Split, SplitName
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files import remembered
+from pipeline.foundation.manifest import Manifest, table, text_file
+from pipeline.foundation.manifest.reader import Source
+from pipeline.foundation.manifest.rows.reader import CSV
+from pipeline.foundation.manifest.split import Split, SplitName
+from pipeline.foundation.parts.errors import InputError
 
 
 def picture(path: Path, shade: int = 0) -> Path:
@@ -398,7 +398,7 @@ def test_a_split_without_failed_images(scenes: Manifest) -> None:
 
 @pytest.mark.parametrize("name", manifest.datasets(Path()))
 def test_cards_are_whole(name: str) -> None:
-    from pipeline.evaluation.retrieval import PROTOCOLS
+    from pipeline.foundation.evaluation.retrieval import PROTOCOLS
 
     card = manifest.dataset(name, Path())
     assert card.licence

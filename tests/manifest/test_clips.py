@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import manifest
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 
 LINES = (
     "video,caption,split,start,end",

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipeline import manifest
-from pipeline.manifest import build, reader, text_file
-from pipeline.manifest.json_captions import COCO
-from pipeline.manifest.reader import Source
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import build, reader, text_file
+from pipeline.foundation.manifest.json_captions import COCO
+from pipeline.foundation.manifest.reader import Source
+from pipeline.foundation.parts.errors import InputError
 
 IMAGES = [
     {"license": 1, "file_name": f"{name}.jpg", "id": number}

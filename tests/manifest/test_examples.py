@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import Manifest, build
-from pipeline.manifest.examples import Example, read_all
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.manifest.examples import Example, read_all
 
 EXAMPLES = read_all()
 

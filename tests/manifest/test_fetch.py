@@ -18,9 +18,9 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import build, fetch
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import build, fetch
+from pipeline.foundation.parts.errors import InputError
 
 
 def jpeg() -> bytes:

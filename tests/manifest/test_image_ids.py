@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from pipeline.manifest import Manifest
-from pipeline.manifest.image_ids import rows_of
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.image_ids import rows_of
+from pipeline.foundation.parts.errors import InputError
 
 
 def manifest(files: list[str], image_ids: list[int]) -> Manifest:

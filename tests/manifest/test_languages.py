@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline import manifest
-from pipeline.files.digest import digest
-from pipeline.manifest import Manifest, multi30k
-from pipeline.parts.errors import InputError
-from pipeline.settings.recipe import Variation
+from pipeline.foundation import manifest
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest import Manifest, multi30k
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.recipe import Variation
 
 IMAGES = {"train": ["11.jpg", "12.jpg", "13.jpg"], "val": ["21.jpg"], "test": ["31.jpg", "32.jpg"]}
 

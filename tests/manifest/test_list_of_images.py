@@ -15,9 +15,9 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
-from pipeline.files import remembered
-from pipeline.manifest import Manifest, table
-from pipeline.manifest.cache import ManifestCache
+from pipeline.foundation.files import remembered
+from pipeline.foundation.manifest import Manifest, table
+from pipeline.foundation.manifest.cache import ManifestCache
 
 
 class Rows:

@@ -16,13 +16,13 @@ import pandas as pd
 import pytest
 from pyarrow import parquet
 
-from pipeline.files import remembered
-from pipeline.files.digest import digest
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import Manifest, table
-from pipeline.manifest.rows import columns, separated
-from pipeline.manifest.rows.separated import SeparatedFile
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import remembered
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import Manifest, table
+from pipeline.foundation.manifest.rows import columns, separated
+from pipeline.foundation.manifest.rows.separated import SeparatedFile
+from pipeline.foundation.parts.errors import InputError
 
 AWKWARD = ['a "quoted" word', "a\\b", "two\nlines", "Größe", "\x7f\u2028", "], [", "plain"]
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from test_examples import check, read, rows
 
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest.examples import Example, as_json, as_lines, picture, table, tar
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest.examples import Example, as_json, as_lines, picture, table, tar
+from pipeline.foundation.parts.errors import InputError
 
 DOG, CAT, BUS = "A dog runs.", "A cat sleeps.", "A red bus, seen from above."
 AB = {"images/a.jpg": picture(40), "images/b.jpg": picture(120)}

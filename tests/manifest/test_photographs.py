@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.files import blake
-from pipeline.manifest import Manifest, build, photographs
-from pipeline.manifest.columns import PHOTOGRAPH
-from pipeline.manifest.request import reference
+from pipeline.foundation.files import blake
+from pipeline.foundation.manifest import Manifest, build, photographs
+from pipeline.foundation.manifest.columns import PHOTOGRAPH
+from pipeline.foundation.manifest.request import reference
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.manifest import role_graphs, text_file
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest import role_graphs, text_file
+from pipeline.foundation.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
 NODES = {

@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipeline import manifest
-from pipeline.manifest import Manifest
-from pipeline.manifest.columns import COLUMNS
-from pipeline.manifest.dataset import Dataset, Statistics
-from pipeline.manifest.statistics import statistics_of
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.columns import COLUMNS
+from pipeline.foundation.manifest.dataset import Dataset, Statistics
+from pipeline.foundation.manifest.statistics import statistics_of
 
 CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from pipeline.files import unfetched
-from pipeline.manifest import build
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import unfetched
+from pipeline.foundation.manifest import build
+from pipeline.foundation.parts.errors import InputError
 
 POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 9000\n"
 LFS = "is a pointer of Git LFS; fetch the file itself with git lfs pull"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import manifest
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 
 
 def dump(path: Path, content: Any) -> Path:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.manifest import Manifest, build
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.parts.errors import InputError
 
 GOOD = [("a.jpg", b"1"), ("a.txt", b"a caption")]
 

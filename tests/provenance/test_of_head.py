@@ -6,13 +6,13 @@ from pathlib import Path
 
 import invented_heads
 
-from pipeline.artefacts import record as records
-from pipeline.files.compared import Step
-from pipeline.provenance import of_head
-from pipeline.provenance.context import Context
-from pipeline.provenance.walk import HEAD, Link, behind
-from pipeline.settings.paths import Paths
-from pipeline.training.artefact import HeadArtefact
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.files.compared import Step
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.training.artefact import HeadArtefact
+from pipeline.run.provenance import of_head
+from pipeline.run.provenance.context import Context
+from pipeline.run.provenance.walk import HEAD, Link, behind
 
 
 def trained(folder: Path, name: str, start: Path | None = None) -> Path:

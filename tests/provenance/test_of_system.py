@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
-from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.files.compared import DIFFERS, MATCHES, Step
-from pipeline.manifest import Manifest
-from pipeline.provenance import checks, computed_again, of_system
-from pipeline.provenance.context import Context
-from pipeline.provenance.results import EvaluateRequest, Result
-from pipeline.provenance.walk import SYSTEMS, Link, behind
-from pipeline.settings import Evaluate
-from pipeline.settings.paths import Paths
-from pipeline.systems.reranking import candidates
-from pipeline.systems.scores import measured
-from pipeline.systems.scores.made import Fusion, Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import PROTOCOLS, as_similarity
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.files.compared import DIFFERS, MATCHES, Step
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings import Evaluate
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking import candidates
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.made import Fusion, Made
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance import checks, computed_again, of_system
+from pipeline.run.provenance.context import Context
+from pipeline.run.provenance.results import EvaluateRequest, Result
+from pipeline.run.provenance.walk import SYSTEMS, Link, behind
 
 SETTINGS = Evaluate(resamples=20, seed=3, block_megabytes=32)
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from invented_results import result
 
-from pipeline.parts.errors import InputError
-from pipeline.provenance import results
-from pipeline.provenance.results import Result
+from pipeline.foundation.parts.errors import InputError
+from pipeline.run.provenance import results
+from pipeline.run.provenance.results import Result
 
 
 def measured(name: str, rsum: float, protocol: str = "all") -> Result:

@@ -7,12 +7,12 @@ from typing import Any
 
 import invented_results
 
-from pipeline.provenance import results
-from pipeline.report import measured as measured_here
-from pipeline.report.measured import MeasuredSystem, Results
-from pipeline.report.page import headline
-from pipeline.report.table import Panel, Table, TableRequest
-from pipeline.report.tables import TABLES
+from pipeline.judge.tables.table import Panel, Table, TableRequest
+from pipeline.run.provenance import results
+from pipeline.run.report import measured as measured_here
+from pipeline.run.report.measured import MeasuredSystem, Results
+from pipeline.run.report.page import headline
+from pipeline.run.report.tables import TABLES
 
 BERT = {"hub": "bert-base-uncased", "kind": "bert", "layers": 12, "width": 768, "pieces": 30522}
 LETTERS = {"region": "R", "grid": "G", "patch": "P"}

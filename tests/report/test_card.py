@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol
-from pipeline.report.page import card, duplicates
-from pipeline.settings import Evaluate
-from pipeline.systems.scores import measured
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.page import card, duplicates
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1)
 

@@ -7,10 +7,10 @@ from importlib.resources import files
 import pytest
 from jinja2 import Environment, PackageLoader
 
-from pipeline.report.page.charts import ticks
-from pipeline.settings.features import FEATURES
+from pipeline.foundation.settings.features import FEATURES
+from pipeline.run.report.page.charts import ticks
 
-PAGE = files("pipeline.report.page")
+PAGE = files("pipeline.run.report.page")
 
 
 @pytest.mark.parametrize("feature", FEATURES)
@@ -21,7 +21,7 @@ def test_every_feature_has_a_line_in_both_themes(feature: str) -> None:
 
 
 def test_every_feature_has_a_marker_of_its_own() -> None:
-    loader = Environment(loader=PackageLoader("pipeline.report", "page"))
+    loader = Environment(loader=PackageLoader("pipeline.run.report", "page"))
     macro = loader.from_string(
         "{% from 'curves.html' import marker with context %}{{ marker(kind, 50, 50, 3) }}"
     )

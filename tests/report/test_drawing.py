@@ -20,17 +20,17 @@ from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 from safetensors.torch import load_file
 
-from pipeline import settings
-from pipeline.files.images import ImageError
-from pipeline.heads import pooling
-from pipeline.parts.errors import InputError
-from pipeline.provenance.heads import read_heads
-from pipeline.report import figures
-from pipeline.report.examples import Gallery
-from pipeline.report.page import charts
-from pipeline.settings.paths import heads
-from pipeline.systems.scores.made import Made, Member
-from pipeline.systems.scores.system import System
+from pipeline.foundation import settings
+from pipeline.foundation.files.images import ImageError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import heads
+from pipeline.judge.systems.scores.made import Made, Member
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.heads import pooling
+from pipeline.run.provenance.heads import read_heads
+from pipeline.run.report import figures
+from pipeline.run.report.examples import Gallery
+from pipeline.run.report.page import charts
 
 RELEASED = ADOPT | {"count": "released"}
 
@@ -145,7 +145,7 @@ def test_a_small_fall_of_negatives_is_drawn_as_small_as_it_is(tmp_path: Path) ->
 
 def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "pipeline.report.figures.vse2ad.WINDOWS", 2
+        "pipeline.run.report.figures.vse2ad.WINDOWS", 2
     )  # 6 steps: a mean over 2 (3, made round)
     head(tmp_path, "a", [1, 2, 3], negatives=[[63, 61], [50, 52], [40, 46]])
     head(tmp_path, "g", [1, 2], feature="grid", negatives=[[63], [60]])
@@ -165,7 +165,7 @@ def test_negatives_are_those_of_every_step(tmp_path: Path, monkeypatch: pytest.M
 def test_negatives_of_several_steps_a_row_are_drawn_where_the_steps_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2
+    monkeypatch.setattr("pipeline.run.report.figures.vse2ad.WINDOWS", 2)  # 6 steps: a mean over 2
     written = head(tmp_path, "a", [1, 2], negatives=[[63, 50], [40, 46]]) / "steps.csv"
     pd.read_csv(written).assign(averaged=[2, 1, 2, 1]).to_csv(written, index=False)
     forged.artefact(written.parent)
@@ -318,7 +318,7 @@ def gallery(opened: Any = None) -> Gallery:
 def test_retrieved_images_mark_the_ground_truth(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.report.figures.retrieved.SHOWN", 2)
+    monkeypatch.setattr("pipeline.run.report.figures.retrieved.SHOWN", 2)
     head(tmp_path, "a", [1], trained=False)
     drawing = draw("retrieved_images", tmp_path, gallery=gallery())
     table = drawing.numbers

@@ -7,11 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.evaluation.metrics import Statistic, numbers
-from pipeline.report import emphasis
-from pipeline.report.result_rows import ResultRow, RowHeader
-from pipeline.report.retrieval_table import TableColumns
-from pipeline.report.table import MISSING, Cell, Column
+from pipeline.foundation.evaluation.metrics import Statistic, numbers
+from pipeline.judge.tables.table import MISSING, Cell, Column
+from pipeline.run.report import emphasis
+from pipeline.run.report.result_rows import ResultRow, RowHeader
+from pipeline.run.report.retrieval_table import TableColumns
 
 RSUM, RANK = (
     Column("", key=("f", numbers.RSUM)),

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.metrics.numbers import nested
-from pipeline.evaluation.retrieval import Protocol
-from pipeline.evaluation.statistics import interval
-from pipeline.report import comma_separated, compared, evaluated, markdown, rows
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.metrics.numbers import nested
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.statistics import interval
+from pipeline.judge.tables import comma_separated, compared, evaluated, markdown
+from pipeline.run.report import rows
 
 
 def measured(seed: int, folds: int = 1) -> dict[str, Any]:

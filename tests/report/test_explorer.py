@@ -7,13 +7,13 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from pipeline.evaluation.retrieval import Relevance
-from pipeline.files.images import ImageError
-from pipeline.report.examples import Gallery
-from pipeline.report.page.explorer import gather
-from pipeline.settings import Report
-from pipeline.systems.scores.made import Folds, Made, Reranked
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import Relevance
+from pipeline.foundation.files.images import ImageError
+from pipeline.foundation.settings import Report
+from pipeline.judge.systems.scores.made import Folds, Made, Reranked
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.examples import Gallery
+from pipeline.run.report.page.explorer import gather
 
 
 def gone(row: int) -> Image.Image:

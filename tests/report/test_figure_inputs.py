@@ -13,13 +13,13 @@ from invented import member
 from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
-from pipeline.parts.errors import InputError
-from pipeline.provenance.heads import read_heads
-from pipeline.report import figures
-from pipeline.report.examples import Gallery
-from pipeline.report.figures.drawing import drawable
-from pipeline.systems.scores.made import Made, Member
-from pipeline.systems.scores.system import System
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.made import Made, Member
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance.heads import read_heads
+from pipeline.run.report import figures
+from pipeline.run.report.examples import Gallery
+from pipeline.run.report.figures.drawing import drawable
 
 GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
 

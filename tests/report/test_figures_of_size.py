@@ -13,8 +13,8 @@ from invented import read_metrics, system
 from invented_heads import head
 from safetensors.numpy import load_file
 
-from pipeline.provenance.heads import read_heads
-from pipeline.report import figures
+from pipeline.run.provenance.heads import read_heads
+from pipeline.run.report import figures
 
 
 def cross(

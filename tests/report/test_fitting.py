@@ -8,11 +8,20 @@ from decimal import Decimal
 import pytest
 from invented import built, everything, system
 
-from pipeline.evaluation.statistics.letters import LETTERS
-from pipeline.report import tables
-from pipeline.report.fitting import ACL, READABLE, Paper, Part, fit
-from pipeline.report.latex import to_latex
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
+from pipeline.foundation.evaluation.statistics.letters import LETTERS
+from pipeline.judge.tables.fitting import ACL, READABLE, Paper, Part, fit
+from pipeline.judge.tables.latex import to_latex
+from pipeline.judge.tables.table import (
+    Cell,
+    Column,
+    Note,
+    Panel,
+    RowGroup,
+    Table,
+    TableRequest,
+    TableRow,
+)
+from pipeline.run.report import tables
 
 CVPR = Paper(8.26, 17.46, 22.54)
 ARTICLE = Paper(12.1, 12.1, 19.3)

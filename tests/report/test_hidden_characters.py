@@ -13,10 +13,12 @@ import jinja2
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.metrics.numbers import nested
-from pipeline.files.results import cell
-from pipeline.report import (
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.metrics.numbers import nested
+from pipeline.foundation.files.results import cell
+from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import (
     comma_separated,
     compared,
     evaluated,
@@ -24,12 +26,10 @@ from pipeline.report import (
     latex,
     markdown,
     model_index,
-    rows,
     text as plain_text,
 )
-from pipeline.report.table import Cell, Note, RowGroup, Table, grid
-from pipeline.systems.scores import runs
-from pipeline.systems.scores.system import System
+from pipeline.judge.tables.table import Cell, Note, RowGroup, Table, grid
+from pipeline.run.report import rows
 
 # An escape, a bell, delete, the next line, C1's introducer of a sequence, text turned round.
 HOSTILE = "Evil\x1b[31mred\x07\x7f\x85\x9b1m\u202eend"

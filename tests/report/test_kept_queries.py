@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.report.examples import digest_order
-from pipeline.report.page.explorer import kept_images
+from pipeline.run.report.examples import digest_order
+from pipeline.run.report.page.explorer import kept_images
 
 FILES = [f"{number}.png" for number in range(10)]
 ORDER = digest_order(FILES, np.arange(10))

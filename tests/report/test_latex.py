@@ -14,10 +14,20 @@ import pytest
 from invented import built, everything
 from pylatexenc.latexwalker import LatexWalker
 
-from pipeline.parts.errors import InputWarning
-from pipeline.report import latex, tables
-from pipeline.report.latex import FITTED, escape, preview, to_latex
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
+from pipeline.foundation.parts.errors import InputWarning
+from pipeline.judge.tables import latex
+from pipeline.judge.tables.latex import FITTED, escape, preview, to_latex
+from pipeline.judge.tables.table import (
+    Cell,
+    Column,
+    Note,
+    Panel,
+    RowGroup,
+    Table,
+    TableRequest,
+    TableRow,
+)
+from pipeline.run.report import tables
 
 AWKWARD = [
     "100% & more_of #1 $x$ {a} ~b ^c \\input{/etc/passwd}",

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from pipeline.parts.errors import InputWarning
-from pipeline.report.figures import drawing
-from pipeline.report.figures.drawing import (
+from pipeline.foundation.parts.errors import InputWarning
+from pipeline.run.report.figures import drawing
+from pipeline.run.report.figures.drawing import (
     Drawing,
     finished,
     fonts,

@@ -8,11 +8,20 @@ from decimal import Decimal
 import pytest
 from invented import built, everything
 
-from pipeline.report import tables
-from pipeline.report.fitting import ACL, Paper, stacked
-from pipeline.report.latex import to_latex
-from pipeline.report.markdown import escape, to_markdown
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, Table, TableRequest, TableRow
+from pipeline.judge.tables.fitting import ACL, Paper, stacked
+from pipeline.judge.tables.latex import to_latex
+from pipeline.judge.tables.markdown import escape, to_markdown
+from pipeline.judge.tables.table import (
+    Cell,
+    Column,
+    Note,
+    Panel,
+    RowGroup,
+    Table,
+    TableRequest,
+    TableRow,
+)
+from pipeline.run.report import tables
 
 NOTES = (Note("In doubt.", "a"), Note("Stand-in.", "†"), Note("A remark."))
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from invented import BERT, built, headlines, read_metrics, system
 
-from pipeline.evaluation.metrics import RSUM, Statistic
-from pipeline.features.extractors import ENGINES
-from pipeline.files.weights import RELEASED, checkpoints
-from pipeline.parts.errors import InputError
-from pipeline.report import result_rows
-from pipeline.report.measured import outside_benchmarks
-from pipeline.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
-from pipeline.report.table import TableRequest
+from pipeline.foundation.evaluation.metrics import RSUM, Statistic
+from pipeline.foundation.files.weights import RELEASED, checkpoints
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables.table import TableRequest
+from pipeline.make.features.extractors import ENGINES
+from pipeline.run.report import result_rows
+from pipeline.run.report.measured import outside_benchmarks
+from pipeline.run.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 
 
 def only(measured: dict[str, Any]) -> dict[str, Any]:

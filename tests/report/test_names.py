@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import settings
-from pipeline.report import names
-from pipeline.systems.scores.made import Made
+from pipeline.foundation import settings
+from pipeline.judge.systems.scores.made import Made
+from pipeline.run.report import names
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import Cell, number, rounded, significant, to_digits
+from pipeline.judge.tables.table import Cell, number, rounded, significant, to_digits
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.report.examples import Gallery
-from pipeline.report.page import explorer
-from pipeline.report.page.identity import Identity
-from pipeline.report.page.render import Page, render
-from pipeline.settings import Report
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.settings import Report
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.examples import Gallery
+from pipeline.run.report.page import explorer
+from pipeline.run.report.page.identity import Identity
+from pipeline.run.report.page.render import Page, render
 
 IMAGES, CAPTIONS, PARTS = 250, 5, 20
 SYSTEMS = ("region", "grid", "RG")

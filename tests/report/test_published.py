@@ -7,9 +7,9 @@ from importlib.resources import files
 
 import pytest
 
-from pipeline.evaluation.metrics import RSUM
-from pipeline.parts.errors import InputError
-from pipeline.report import published
+from pipeline.foundation.evaluation.metrics import RSUM
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import published
 
 NAMES = sorted(
     entry.name.removesuffix(".csv")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from invented import built, system
 
-from pipeline.report import latex, markdown, tables
-from pipeline.report.measured import MeasuredSystem
-from pipeline.report.result_rows import RowHeader
-from pipeline.report.retrieval_table import RetrievalTable, TableColumns
-from pipeline.report.table import Panel, TableRequest
+from pipeline.judge.tables import latex, markdown
+from pipeline.judge.tables.table import Panel, TableRequest
+from pipeline.run.report import tables
+from pipeline.run.report.measured import MeasuredSystem
+from pipeline.run.report.result_rows import RowHeader
+from pipeline.run.report.retrieval_table import RetrievalTable, TableColumns
 
 COLUMNS = TableColumns(
     ("Recipe",),

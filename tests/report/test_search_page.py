@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.report.html import PERCENT, SIDE, Hit, Section, search
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.judge.tables.html import PERCENT, SIDE, Hit, Section, search
 
 NASTY = '<script>alert("1")</script> & \'"'
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from invented import built, read_metrics, system, texts
 
-from pipeline.report.measured import Results
-from pipeline.report.tables import TABLES
-from pipeline.report.tables.systems import unlisted
+from pipeline.run.report.measured import Results
+from pipeline.run.report.tables import TABLES
+from pipeline.run.report.tables.systems import unlisted
 
 OWN = "vse_infty-softpool"
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.report.table import Cell, Column, Note, Panel, RowGroup, TableRow
+from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, TableRow
 
 TWO = (Column("a"), Column("b"))
 

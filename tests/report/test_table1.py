@@ -7,7 +7,7 @@ from typing import Any
 
 from invented import built, system
 
-from pipeline.report.table import Cell, Panel, TableRequest, TableRow
+from pipeline.judge.tables.table import Cell, Panel, TableRequest, TableRow
 
 
 def rows(panel: Panel) -> list[TableRow]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from invented import built, system, texts
 
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 
 
 def test_throughput_is_relative_to_the_row_that_the_paper_has_at_one() -> None:

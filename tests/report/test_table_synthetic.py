@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from invented import built, texts
 
-from pipeline.parts.errors import InputError
-from pipeline.report import published
-from pipeline.report.table import Cell, TableRequest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import published
+from pipeline.judge.tables.table import Cell, TableRequest
 
 
 def synthetic(shift: float = 0.0) -> list[dict[str, Any]]:

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from invented import built, everything, headlines, system, texts
 
-from pipeline import settings
-from pipeline.evaluation.metrics import STATISTICS
-from pipeline.heads.pooling import POOLINGS
-from pipeline.parts.errors import InputError
-from pipeline.report import published, tables
-from pipeline.report.table import TableRequest
-from pipeline.report.tables.ablations import ABLATIONS, TABLES
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import published
+from pipeline.judge.tables.table import TableRequest
+from pipeline.make.heads.pooling import POOLINGS
+from pipeline.run.report import tables
+from pipeline.run.report.tables.ablations import ABLATIONS, TABLES
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PRINTED = {

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from invented import built, headlines, system
 
-from pipeline.parts.errors import InputError
-from pipeline.report import latex, markdown, published
-from pipeline.report.table import Panel, TableRequest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import latex, markdown, published
+from pipeline.judge.tables.table import Panel, TableRequest
 
 ENGLISH = {"languages": ["en"]}
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from invented import built, system, texts
 
-from pipeline.report.tables.rerank import loss
+from pipeline.run.report.tables.rerank import loss
 
 
 def cross(

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from invented import built
 
-from pipeline.parts.errors import InputError
-from pipeline.report import latex
-from pipeline.report.table import TableRequest
-from pipeline.report.tables.times_and_errors import printed_time
-from pipeline.report.throughput import scored_pairs
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import latex
+from pipeline.judge.tables.table import TableRequest
+from pipeline.run.report.tables.times_and_errors import printed_time
+from pipeline.run.report.throughput import scored_pairs
 
 TIMED: dict[str, Any] = {
     "latency": {

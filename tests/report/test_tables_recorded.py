@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from invented import built, system, texts
 
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 
 OTHER = {"dataset": "flickr8k", "split": "train+val", "images": 6000, "captions": 30000}
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from invented import built, system
 
-from pipeline.report import latex
-from pipeline.report.table import MISSING, Panel
+from pipeline.judge.tables import latex
+from pipeline.judge.tables.table import MISSING, Panel
 
 
 def measured(

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline.report import html
-from pipeline.report.examples import Gallery
-from pipeline.report.page import explorer
-from pipeline.report.page.explorer import gather
-from pipeline.settings import Report
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.settings import Report
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import html
+from pipeline.run.report.examples import Gallery
+from pipeline.run.report.page import explorer
+from pipeline.run.report.page.explorer import gather
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from invented import built, headlines, system
 
-from pipeline.evaluation.metrics import RSUM, evaluate
-from pipeline.evaluation.statistics import ImageHits, pack
-from pipeline.parts.errors import InputError
-from pipeline.report import latex, measured
-from pipeline.report.emphasis import PairedTests
-from pipeline.report.table import Bold, Panel, TableRequest
+from pipeline.foundation.evaluation.metrics import RSUM, evaluate
+from pipeline.foundation.evaluation.statistics import ImageHits, pack
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import latex
+from pipeline.judge.tables.table import Bold, Panel, TableRequest
+from pipeline.run.report import measured
+from pipeline.run.report.emphasis import PairedTests
 
 SMALL = {"region": "pyramid36-small"}
 NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb")

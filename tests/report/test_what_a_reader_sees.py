@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from invented import built, everything, headlines, system
 
-from pipeline.parts.wrapping import wrapped
-from pipeline.report import latex, markdown, tables
-from pipeline.report.fitting import ACL, Paper, fit
-from pipeline.report.table import MISSING, Panel, Table, TableRequest
+from pipeline.foundation.parts.wrapping import wrapped
+from pipeline.judge.tables import latex, markdown
+from pipeline.judge.tables.fitting import ACL, Paper, fit
+from pipeline.judge.tables.table import MISSING, Panel, Table, TableRequest
+from pipeline.run.report import tables
 
 SMALL = {"region": "pyramid36-small"}
 MEASURED = TableRequest(rows="measured")

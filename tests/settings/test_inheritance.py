@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pipeline import settings
-from pipeline.files.parsing import from_yaml
-from pipeline.heads import pooling
-from pipeline.parts.errors import InputError
-from pipeline.report import published
-from pipeline.report.tables.ablations import ABLATIONS
-from pipeline.settings import loading
-from pipeline.settings.recipe import Variation, named
+from pipeline.foundation import settings
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import loading
+from pipeline.foundation.settings.recipe import Variation, named
+from pipeline.judge.tables import published
+from pipeline.make.heads import pooling
+from pipeline.run.report.tables.ablations import ABLATIONS
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS).recipes

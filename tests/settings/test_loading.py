@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.report.tables import TABLES
-from pipeline.settings import Recipe, Settings, Training
-from pipeline.settings.loading import _recipes, _shipped
-from pipeline.settings.schema import Evaluate, Extract, Throughput, Typesetting
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Recipe, Settings, Training
+from pipeline.foundation.settings.loading import _recipes, _shipped
+from pipeline.foundation.settings.schema import Evaluate, Extract, Throughput, Typesetting
+from pipeline.run.report.tables import TABLES
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS)

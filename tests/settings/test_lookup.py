@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.heads import objectives, pooling
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads import objectives, pooling
 
 
 def of_width_8(name: str, **options: Any) -> torch.nn.Module:

@@ -11,19 +11,20 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from pipeline import settings, text
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.settings.run import Rerank
-from pipeline.systems import reranking
-from pipeline.systems.requests import RerankRequest
-from pipeline.training.request import TrainRequest
+from pipeline.foundation import settings
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.foundation.settings.run import Rerank
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.requests import RerankRequest
+from pipeline.make import text
+from pipeline.make.training.request import TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 TRAINING = SETTINGS.training_of("sample")
 PACKAGE = {
-    "options": """from pipeline.settings import Section
+    "options": """from pipeline.foundation.settings import Section
 
 
 class LettersOptions(Section):
@@ -33,7 +34,7 @@ class LettersOptions(Section):
 class OverlapOptions(Section):
     case: bool = False
 """,
-    "parts": """from pipeline.text.bigru import BiGRUText
+    "parts": """from pipeline.make.text.bigru import BiGRUText
 
 
 class Letters(BiGRUText):

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.parts.section import NoOptions, Section
-from pipeline.settings.kinds import TABLES
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.section import NoOptions, Section
+from pipeline.foundation.settings.kinds import TABLES
 
 ROOT = Path(__file__).parents[2]
 PARAMS = ROOT / "params.yaml"
@@ -93,7 +93,7 @@ def test_every_section_of_options_is_of_a_part() -> None:
 
 def test_options_are_read_without_torch() -> None:
     code = (
-        "import sys; from pipeline.settings.kinds import TABLES\n"
+        "import sys; from pipeline.foundation.settings.kinds import TABLES\n"
         "for table in TABLES.values():\n    for name in table: table.declared(name)\n"
         "assert not {'torch', 'scipy', 'pandas', 'matplotlib'} & sys.modules.keys()"
     )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
 
 OUTSIDE = ("..", ".", "../x", "a/../../x", "/x", "a\0b")
 

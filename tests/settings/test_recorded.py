@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from pipeline.features import extraction
-from pipeline.features.extractors import ENGINES
-from pipeline.features.store import StoreError, read_header
-from pipeline.settings import Section
+from pipeline.foundation.settings import Section
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import ENGINES
+from pipeline.make.features.store import StoreError, read_header
 
 FIRST_RELEASE = {
     "pyramid": {"network", "weights", "image_size"},

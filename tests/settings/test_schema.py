@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import ensembles, heads, systems
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import ensembles, heads, systems
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"
 
 
 def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
-    from pipeline.features.extractors import ENGINES
-    from pipeline.heads import objectives, pooling
+    from pipeline.make.features.extractors import ENGINES
+    from pipeline.make.heads import objectives, pooling
 
     shipped = settings.load(PARAMS)
     assert {

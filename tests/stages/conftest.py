@@ -13,8 +13,8 @@ import pytest
 import tiny_project
 from preloaded import Commands
 
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.store import FeatureStore
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")

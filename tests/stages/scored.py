@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import saved
 
-from pipeline.evaluation.retrieval import Embeddings
-from pipeline.settings.paths import Paths
+from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.settings.paths import Paths
 
 IMAGES, CAPTIONS = 12, 5
 

@@ -11,8 +11,8 @@ import numpy as np
 import zarr
 from safetensors.torch import load_file, save_file
 
-from pipeline.manifest import Manifest
-from pipeline.provenance.results import Result
+from pipeline.foundation.manifest import Manifest
+from pipeline.run.provenance.results import Result
 
 Change = Callable[[Path], object]
 

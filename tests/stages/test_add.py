@@ -14,11 +14,11 @@ import invented_run
 import numpy as np
 import pytest
 
-from pipeline.artefacts import record as records
-from pipeline.evaluation.metrics import evaluate
-from pipeline.manifest import Manifest
-from pipeline.report.tables import TABLES
-from pipeline.systems.scores.system import System
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.tables import TABLES
 
 IMAGES, CAPTIONS = 6, 12
 HEAD, ADD = "vse2ad-region-bigru-s0", ("add", "ours", "--title", "Ours & theirs")

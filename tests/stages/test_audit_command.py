@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import saved
 
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 

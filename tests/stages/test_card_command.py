@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.files.digest import sha256
+from pipeline.foundation.files.digest import sha256
 
 
 def test_a_card_of_a_file_has_its_digest_and_numbers(pipeline: Any) -> None:

@@ -15,8 +15,8 @@ import pyarrow.parquet as parquet
 import yaml
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.store import FeatureStore
 
 
 def keys(value: Any) -> Iterator[str]:

@@ -17,12 +17,12 @@ import pytest
 import torch
 import zarr
 
-from pipeline import settings
-from pipeline.features import extraction
-from pipeline.features.extractors import backend
-from pipeline.features.store import read_header
-from pipeline.files.parsing import from_yaml
-from pipeline.manifest import Manifest
+from pipeline.foundation import settings
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import backend
+from pipeline.make.features.store import read_header
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
@@ -342,7 +342,7 @@ def test_evaluate_refuses(
 def test_extract_says_at_once_what_the_papers_features_lack(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.files.weights._on_hub", lambda known: False)
+    monkeypatch.setattr("pipeline.foundation.files.weights._on_hub", lambda known: False)
     said = bad(run, "extract", "--dataset", "coco", "--feature", "grid", "--params", PARAMS)
     for word in (
         "(1) grid: weights 'butd-resnet101'",
@@ -368,7 +368,7 @@ def test_too_little_memory_is_said_in_one_line(
     def short(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr("pipeline.systems.scores.measured.measure", short)
+    monkeypatch.setattr("pipeline.judge.systems.scores.measured.measure", short)
     code, _, err = run("evaluate", "--system", perfect)
     *notes, said = err.splitlines()
     assert (code, said) == (

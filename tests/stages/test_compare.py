@@ -16,12 +16,12 @@ import yaml
 import zarr
 from scored import score
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
-from pipeline.evaluation.metrics.numbers import at
-from pipeline.evaluation.statistics import compare, holm
-from pipeline.report.compared import difference
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.foundation.evaluation.metrics.numbers import at
+from pipeline.foundation.evaluation.statistics import compare, holm
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.compared import difference
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 

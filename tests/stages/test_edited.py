@@ -12,7 +12,7 @@ import pytest
 import tampering
 from tampering import edit
 
-from pipeline.artefacts import Record, record as records
+from pipeline.foundation.artefacts import Record, record as records
 
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
 SCORES, FUSED, RERANKED = (

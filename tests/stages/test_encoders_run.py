@@ -17,14 +17,15 @@ from folders import tree
 from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, trained, written
 
-from pipeline import settings, training
-from pipeline.artefacts.record import load
-from pipeline.dual_encoders import embedding
-from pipeline.dual_encoders.tuning.course import TuningCourse
-from pipeline.dual_encoders.tuning.job import TuningJob
-from pipeline.files.atomic import exclusive
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.system import System
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts.record import load
+from pipeline.foundation.files.atomic import exclusive
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.dual_encoders import embedding
+from pipeline.make.dual_encoders.tuning.course import TuningCourse
+from pipeline.make.dual_encoders.tuning.job import TuningJob
 from stages.arguments import Source
 
 STORE = Path("embeddings/sample/tiny.zarr")

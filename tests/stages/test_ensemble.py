@@ -11,16 +11,16 @@ import pytest
 from scored import score
 from sorting import measure
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval.similarity import of_direction
-from pipeline.manifest import Manifest
-from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.made import Fusion
-from pipeline.systems.scores.sources import Matrices
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval.similarity import of_direction
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.fusion.methods import FUSIONS
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.layout import DIRECTIONS
+from pipeline.judge.systems.scores.made import Fusion
+from pipeline.judge.systems.scores.sources import Matrices
+from pipeline.judge.systems.scores.system import System
 
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 

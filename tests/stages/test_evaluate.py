@@ -21,19 +21,19 @@ import pytest
 import saved
 from scored import made_from, score
 
-from pipeline.artefacts import record as records
-from pipeline.compute import made_with
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Relevance
-from pipeline.evaluation.statistics import ImageHits, intervals
-from pipeline.files.compared import DIFFERS, MATCHES
-from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again
-from pipeline.provenance.results import Result
-from pipeline.report import measured as report_measured
-from pipeline.systems.scores import measured
-from pipeline.systems.scores.system import System
-from pipeline.training.artefact import HeadArtefact
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Relevance
+from pipeline.foundation.evaluation.statistics import ImageHits, intervals
+from pipeline.foundation.files.compared import DIFFERS, MATCHES
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.training.artefact import HeadArtefact
+from pipeline.run.provenance import computed_again
+from pipeline.run.provenance.results import Result
+from pipeline.run.report import measured as report_measured
 
 RUN = ("-S", "run.features=[region, grid]")
 

@@ -13,9 +13,9 @@ import pytest
 from folders import tree
 from scored import CAPTIONS, IMAGES, score
 
-from pipeline.compute import cluster
-from pipeline.evaluation.retrieval import workers
-from pipeline.manifest import Manifest
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.evaluation.retrieval import workers
+from pipeline.foundation.manifest import Manifest
 
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")

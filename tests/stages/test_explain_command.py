@@ -14,12 +14,12 @@ import pandas as pd
 import pytest
 import tiny_dual_encoders
 
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Relevance
-from pipeline.manifest import Manifest
-from pipeline.manifest.table import COLUMNS
-from pipeline.studies.explain import search
-from pipeline.studies.explain.differences import Difference
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Relevance
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.table import COLUMNS
+from pipeline.judge.explain import search
+from pipeline.judge.explain.differences import Difference
 
 SPLITS = ("train", "train", "test", "val")  # in turn
 IMAGES = 80
@@ -145,8 +145,8 @@ def test_captions_cut_at_fewer_tokens(
     monkeypatch: pytest.MonkeyPatch,
     rng: np.random.Generator,
 ) -> None:
-    from pipeline.dual_encoders import load
-    from pipeline.dual_encoders.base import Usage
+    from pipeline.make.dual_encoders import load
+    from pipeline.make.dual_encoders.base import Usage
 
     name = f"clip:{tiny_dual_encoders.clip(tmp_path / 'clip')}"
     texts = [

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 from pylatexenc.latexwalker import LatexWalker
 
-from pipeline.report.tables import TABLES
+from pipeline.run.report.tables import TABLES
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")

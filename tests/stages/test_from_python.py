@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import settings
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation import settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.judged import Columns
 from stages import cli
 from stages.commands.add import AddOptions
 from stages.commands.compare import CompareOptions
@@ -58,7 +58,7 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
 def test_they_need_no_click_context(root: Path) -> None:
     script = (
         "import click; from pathlib import Path; from pipeline import settings; "
-        "from pipeline.settings.paths import Paths; "
+        "from pipeline.foundation.settings.paths import Paths; "
         "from stages.evaluate import evaluate; click.get_current_context = None; "
         f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), ('a.npy',))"
     )

@@ -14,10 +14,10 @@ import timm
 from folders import tree
 from safetensors.torch import save_file
 
-from pipeline.artefacts import record as records
-from pipeline.features.extractors.new_items import NewItems
-from pipeline.features.store import FeatureStore, ItemFormat
-from pipeline.manifest import Manifest
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.extractors.new_items import NewItems
+from pipeline.make.features.store import FeatureStore, ItemFormat
 
 STORE = Path("features", "sample", "grid.zarr")
 MANIFEST = Path("data", "sample.parquet")

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.features import extractors
-from pipeline.features.store import FeatureStore, ItemFormat
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.store import FeatureStore, ItemFormat
 
 Cli = Callable[..., tuple[int, str, str]]
 TABLE = foreign.manifest(8, captions=6)

@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 import zarr
 
-from pipeline import settings
-from pipeline.evaluation.retrieval.similarity import as_similarity
-from pipeline.evaluation.retrieval.top import INDEXES, top_of_index
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
-from pipeline.settings.recipe import Pairs
-from pipeline.systems.scores.system import System
-from pipeline.training import pairs
-from pipeline.training.request import TrainRequest
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation.retrieval.similarity import as_similarity
+from pipeline.foundation.evaluation.retrieval.top import INDEXES, top_of_index
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.recipe import Pairs
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.training import pairs
+from pipeline.make.training.request import TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 HEAD = "vse2ad-region-bigru-s0"
@@ -31,7 +31,7 @@ SORTED = '''"""An index that sorts all products."""
 
 import numpy as np
 
-from pipeline.evaluation.retrieval.top import Top
+from pipeline.foundation.evaluation.retrieval.top import Top
 
 ASKED = []
 

@@ -13,10 +13,10 @@ import plans
 import pytest
 from scored import CAPTIONS, IMAGES, score
 
-from pipeline.files.compared import DIFFERS, MATCHES
-from pipeline.manifest import Manifest
-from pipeline.provenance import computed_again
-from pipeline.provenance.results import Result
+from pipeline.foundation.files.compared import DIFFERS, MATCHES
+from pipeline.foundation.manifest import Manifest
+from pipeline.run.provenance import computed_again
+from pipeline.run.provenance.results import Result
 
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")

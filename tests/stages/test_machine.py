@@ -5,7 +5,7 @@ from __future__ import annotations
 import given_cpus
 from click.testing import CliRunner
 
-from pipeline.compute import measured
+from pipeline.foundation.compute import measured
 from stages import cli
 
 

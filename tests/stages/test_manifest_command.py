@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.files import remembered
-from pipeline.manifest import photographs
+from pipeline.foundation.files import remembered
+from pipeline.foundation.manifest import photographs
 
 MANIFEST = Path("data/sample.parquet")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pipeline.manifest.examples import read_all
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest.examples import read_all
+from pipeline.foundation.parts.errors import InputError
 from stages.commands.data import manifest_command
 
 EXAMPLES = read_all()

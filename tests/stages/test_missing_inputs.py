@@ -14,8 +14,8 @@ from pathlib import Path
 import invented_heads
 import pytest
 
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.store import FeatureStore
 from stages import cli
 
 # What is typed, and a part of the answer. The project has the sample's manifest, and neither

@@ -14,10 +14,10 @@ import invented_run
 import pytest
 import saved
 
-from pipeline.provenance import results
-from pipeline.report.measured import read_metrics
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.system import System
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance import results
+from pipeline.run.report.measured import read_metrics
 
 # Name, as of a folder of `train --out` -> the recipe, feature and seed of the head.
 HEADS = {

@@ -14,7 +14,7 @@ from preloaded import Commands
 from tiny_bert import tiny_bert
 from tiny_project import ROOT
 
-from pipeline.training import HeadArtefact
+from pipeline.make.training import HeadArtefact
 
 EMB, CE = (Path(f"heads/sample/{recipe}-region-bert-s0") for recipe in ("emb", "ce-listwise"))
 

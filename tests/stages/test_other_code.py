@@ -10,7 +10,7 @@ from typing import Any
 import forged
 import pytest
 
-from pipeline.artefacts import record as records
+from pipeline.foundation.artefacts import record as records
 
 SMALL = [
     word

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.system import System
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 SYSTEM = f"sample-{HEAD}"

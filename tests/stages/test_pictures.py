@@ -16,8 +16,8 @@ import plans
 import pytest
 from PIL import Image
 
-from pipeline import settings
-from pipeline.manifest.sample import corpus
+from pipeline.foundation import settings
+from pipeline.foundation.manifest.sample import corpus
 
 DOCS = Path(__file__).parents[2] / "docs"
 

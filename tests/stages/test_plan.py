@@ -8,8 +8,8 @@ from typing import Any
 import plans
 import pytest
 
-from pipeline.artefacts import record as records
-from pipeline.provenance import results
+from pipeline.foundation.artefacts import record as records
+from pipeline.run.provenance import results
 
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
 
@@ -17,7 +17,7 @@ RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablat
 @pytest.fixture
 def planned(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The parts of the plan with some settings changed."""
-    monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
+    monkeypatch.setattr("pipeline.make.features.extraction.needs.missing", lambda *_: [])
 
     def plan(*changes: str) -> dict[str, Any]:
         code, _, err = pipeline(
@@ -104,7 +104,7 @@ def judgements(plan: dict[str, Any]) -> set[str | None]:
 def test_the_plan_has_the_requests_that_records_hold(
     pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.features.extraction.needs.missing", lambda *_: [])
+    monkeypatch.setattr("pipeline.make.features.extraction.needs.missing", lambda *_: [])
     changes = (
         "run.features=[region]",
         "run.ensembles=[R]",

@@ -19,16 +19,16 @@ import invented_run
 import pytest
 from invented_heads import head
 
-from pipeline.compute import made_with
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.statistics import holm
-from pipeline.evaluation.statistics.hubness import hubness
-from pipeline.report import page
-from pipeline.report.page import explorer
-from pipeline.report.page.identity import Identity
-from pipeline.settings import Evaluate
-from pipeline.systems.scores.system import System
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.statistics import holm
+from pipeline.foundation.evaluation.statistics.hubness import hubness
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report import page
+from pipeline.run.report.page import explorer
+from pipeline.run.report.page.identity import Identity
 
 NOTHING: dict[str, Any] = (
     dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a")

@@ -317,36 +317,39 @@ def other(run: Run, tmp_path: Path) -> Callable[..., set[str]]:
 def test_code_that_changes_no_number_reruns_nothing(
     other: Callable[..., set[str]], tmp_path: Path
 ) -> None:
-    (tmp_path / "pipeline" / "training" / "loop.py").rename(
-        tmp_path / "pipeline" / "training" / "epochs.py"
+    (tmp_path / "pipeline" / "make" / "training" / "loop.py").rename(
+        tmp_path / "pipeline" / "make" / "training" / "epochs.py"
     )
     for file in (tmp_path / "pipeline").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         file.write_text(
-            text.replace("pipeline.training.loop", "pipeline.training.epochs"), encoding="utf-8"
+            text.replace("pipeline.make.training.loop", "pipeline.make.training.epochs"),
+            encoding="utf-8",
         )
     assert not other(
-        "pipeline/features/extractors/options.py",
+        "pipeline/make/features/extractors/options.py",
         "    grid: Count",
         "    shown: bool = False\n    grid: Count",
     )
     assert not other(
-        "pipeline/settings/schema.py",
+        "pipeline/foundation/settings/schema.py",
         "    batch_size: Count\n\n",
         "    batch_size: Count\n    shown: bool = False\n\n",
     )
     assert not other(
-        "pipeline/settings/schema.py",
+        "pipeline/foundation/settings/schema.py",
         "    figure_font:",
         "    shown: bool = False\n    figure_font:",
     )
-    assert not other("pipeline/parts/errors.py", "there are: {", "choose from {")
+    assert not other("pipeline/foundation/parts/errors.py", "there are: {", "choose from {")
 
 
 def test_a_raised_version_reruns_what_rests_on_it(other: Callable[..., set[str]]) -> None:
     def raised(part: str) -> set[str]:
         version = "    return RAISED.get(part, 1)"
-        return other("pipeline/artefacts/code.py", version, f'{version} + (part == "{part}")')
+        return other(
+            "pipeline/foundation/artefacts/code.py", version, f'{version} + (part == "{part}")'
+        )
 
     assert raised("poolings/gcn") == {"throughput"}
     assert raised("report") == {"throughput", "report"}

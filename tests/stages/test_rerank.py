@@ -18,18 +18,18 @@ import pytest
 import saved
 from scored import CAPTIONS, IMAGES, score
 
-from pipeline.artefacts.pieces import KeptPieces
-from pipeline.compute import cluster
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.files.atomic import exclusive
-from pipeline.manifest import Manifest
-from pipeline.settings.paths import Paths
-from pipeline.studies import throughput
-from pipeline.systems.reranking import shards, tuning
-from pipeline.systems.reranking.stored import StoredSystem
-from pipeline.systems.scores.made import Folds, Made, Reranked
-from pipeline.systems.scores.reranked import Combination, Scored
-from pipeline.systems.scores.system import Candidates, System
+from pipeline.foundation.artefacts.pieces import KeptPieces
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.files.atomic import exclusive
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking import shards, tuning
+from pipeline.judge.systems.reranking.stored import StoredSystem
+from pipeline.judge.systems.scores.made import Folds, Made, Reranked
+from pipeline.judge.systems.scores.reranked import Combination, Scored
+from pipeline.judge.systems.scores.system import Candidates, System
+from pipeline.run.studies import throughput
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 NEW = f"{R}+rerank"

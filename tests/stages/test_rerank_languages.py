@@ -15,12 +15,12 @@ import pytest
 import saved
 from scored import CAPTIONS, IMAGES, score
 
-from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.files.compared import MATCHES
-from pipeline.manifest import Manifest
-from pipeline.provenance import of_system
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.system import Candidates, System
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.files.compared import MATCHES
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.system import Candidates, System
+from pipeline.run.provenance import of_system
 
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 

@@ -14,8 +14,8 @@ import pytest
 import saved
 from scored import score
 
-from pipeline.systems.scores.made import Rescored
-from pipeline.systems.scores.system import System
+from pipeline.judge.systems.scores.made import Rescored
+from pipeline.judge.systems.scores.system import System
 
 RUN = (
     "-S",

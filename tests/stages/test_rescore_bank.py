@@ -18,10 +18,10 @@ import yaml
 import zarr
 from tiny_project import ROOT
 
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.layout import DIRECTIONS
-from pipeline.systems.scores.sources import Matrices
-from pipeline.systems.scores.system import System
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.layout import DIRECTIONS
+from pipeline.judge.systems.scores.sources import Matrices
+from pipeline.judge.systems.scores.system import System
 
 HEAD = "vse2ad-region-bigru-s0"
 RUN = (

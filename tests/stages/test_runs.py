@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
 
 
 @pytest.fixture

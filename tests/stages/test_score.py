@@ -16,12 +16,12 @@ import pytest
 import saved
 from folders import tree
 
-from pipeline import training
-from pipeline.artefacts import record as records
-from pipeline.files import regular
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.system import System
-from pipeline.training import pieces
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.files import regular
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.training import pieces
 
 
 def test_similarities_are_summed_in_float64_and_rounded_once(

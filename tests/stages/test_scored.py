@@ -17,9 +17,9 @@ import invented_run
 import numpy as np
 import pytest
 
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 from stages.named_systems import say_read_as
 
 COMMANDS = ("figures", "report")

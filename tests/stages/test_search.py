@@ -16,14 +16,14 @@ import pytest
 import saved
 import tampering
 
-from pipeline.evaluation.retrieval.blocks import Ids
-from pipeline.features.store import FeatureStore
-from pipeline.files.digest import digest
-from pipeline.manifest import Manifest
-from pipeline.provenance import results
-from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.blocks import Ids
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.features.store import FeatureStore
+from pipeline.run.provenance import results
 from stages import search
 
 HEAD = "vse2ad-region-bigru-s0"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
 from stages.cli import COMMANDS, cli
 
 ROOT = Path(__file__).parents[2]

@@ -13,11 +13,11 @@ from typing import Any
 import forged
 import pytest
 
-from pipeline.evaluation.statistics import contrast
-from pipeline.settings import Settings
-from pipeline.settings.paths import Paths
-from pipeline.studies import claims
-from pipeline.training.divergence import Diverged
+from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.training.divergence import Diverged
+from pipeline.run.studies import claims
 from stages import studies
 from stages.commands.heads import TrainOptions
 

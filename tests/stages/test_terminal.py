@@ -16,7 +16,7 @@ import click
 import numpy as np
 import pytest
 
-from pipeline.parts.errors import unknown
+from pipeline.foundation.parts.errors import unknown
 from stages import cli, progress
 from stages.progress import Progress
 from stages.terminal import judged

@@ -17,12 +17,12 @@ import saved
 import tampering
 import zarr
 
-from pipeline import artefacts
-from pipeline.artefacts import record as records
-from pipeline.manifest import Manifest
-from pipeline.manifest.request import ManifestRequest
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.system import System
+from pipeline.foundation import artefacts
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.request import ManifestRequest
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.system import System
 
 HERE = Path(__file__).parents[2]
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"

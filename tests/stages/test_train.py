@@ -17,13 +17,13 @@ from folders import tree
 from full_disk import no_file_larger_than
 from preloaded import Commands
 
-from pipeline import training
-from pipeline.compute import half, machine
-from pipeline.features.store import FeatureStore
-from pipeline.files.atomic import exclusive
-from pipeline.manifest import Manifest
-from pipeline.systems.scores.system import System
-from pipeline.training import checkpoint
+from pipeline.foundation.compute import half, machine
+from pipeline.foundation.files.atomic import exclusive
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training import checkpoint
 
 ROOT = Path(__file__).parents[2]
 SMALL = [
@@ -279,7 +279,7 @@ def test_images_are_for_heads_that_read_them(train: Callable[..., list[str]], re
 # The fifth epoch kills the process when it is to be saved, however fast it is.
 KILLED = """
 import os, signal
-from pipeline.training import checkpoint
+from pipeline.make.training import checkpoint
 save, epochs = checkpoint.save, []
 def killing(*state):
     epochs.append(state)

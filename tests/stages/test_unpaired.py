@@ -14,21 +14,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import manifest
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import protocol
-from pipeline.features.store import FeatureStore
-from pipeline.files.left_out import LeftOut
-from pipeline.manifest import Manifest, sources
-from pipeline.manifest.dataset import Dataset
-from pipeline.manifest.statistics import statistics_of
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
-from pipeline.provenance.results import EvaluateRequest
-from pipeline.settings import Evaluate
-from pipeline.settings.recipe import Pairs
-from pipeline.settings.run import Rerank
-from pipeline.systems.scores.system import System
+from pipeline.foundation import manifest
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import protocol
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import Manifest, sources
+from pipeline.foundation.manifest.dataset import Dataset
+from pipeline.foundation.manifest.statistics import statistics_of
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.foundation.settings.recipe import Pairs
+from pipeline.foundation.settings.run import Rerank
+from pipeline.judge.systems.scores.system import System
+from pipeline.make.features.store import FeatureStore
+from pipeline.run.provenance.results import EvaluateRequest
 
 HEAD = "vse2ad-region-bigru-s0"
 TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
@@ -38,7 +38,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from pipeline.manifest.json_captions import KARPATHY
+from pipeline.foundation.manifest.json_captions import KARPATHY
 
 
 def read(source):
@@ -57,8 +57,8 @@ PROTOCOL = '''"""Each image's first caption is ranked among the altered captions
 
 from dataclasses import dataclass
 
-from pipeline.evaluation.retrieval import Protocol
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.parts.errors import InputError
 
 
 @dataclass(frozen=True)

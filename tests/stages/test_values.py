@@ -17,10 +17,10 @@ import click
 import numpy as np
 import pytest
 
-from pipeline.compute import cluster
-from pipeline.files.atomic import exclusive
-from pipeline.parts.errors import InputError
-from pipeline.training.processes import launch
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.files.atomic import exclusive
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.training.processes import launch
 from stages import cli, values
 
 Refused = Callable[..., str]

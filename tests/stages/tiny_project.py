@@ -9,7 +9,7 @@ import yaml
 from dulwich import porcelain
 from preloaded import Commands
 
-from pipeline.features.project import new
+from pipeline.make.features.project import new
 
 ROOT = Path(__file__).parents[2]
 BINARIES = Path(sys.executable).parent

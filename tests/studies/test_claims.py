@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.studies import claims
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.run.studies import claims
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 

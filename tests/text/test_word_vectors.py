@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline import settings
-from pipeline.parts.errors import InputError
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary, read_vectors
+from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary, read_vectors
 
 WORDS = {"dog": 5, "cat": 6, "naïve": 7, "at": 8}
 LINES = "the 0.1 0.2 0.3\ncat 1 -2 3e-1\nnaïve 4 5 6\nat name@domain.com 7 8 9\nat 1 1 1\ncat 9 9 9\nend 1 2 3"

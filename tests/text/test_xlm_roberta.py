@@ -16,13 +16,14 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import AutoModel, XLMRobertaConfig, XLMRobertaTokenizerFast
 
-from pipeline import settings, training
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, InputWarning
-from pipeline.settings import Training
-from pipeline.text.bert import BertText
-from pipeline.text.tokens import augment, encode
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.foundation.settings import Training
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.text.bert import BertText
+from pipeline.make.text.tokens import augment, encode
 
 CAPTIONS = [
     "Ein Mann mit blauer Jacke geht über die Straße.",

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import settings, training
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
 
 SMALL = tuple(
     f"training.sample.{change}"

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.features.store import FeatureStore
-from pipeline.features.store.dropping import drop
-from pipeline.manifest import Manifest
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.tokens import encode
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training.batches import TrainingBatches
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.features.store.dropping import drop
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.tokens import encode
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training.batches import TrainingBatches
 
 
 def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:

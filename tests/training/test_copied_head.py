@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline import training
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
 
 
 @pytest.fixture

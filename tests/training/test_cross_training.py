@@ -16,18 +16,19 @@ import torch
 from folders import tree
 from tiny_bert import tiny_bert
 
-from pipeline import heads, settings, text as texts, training
-from pipeline.features.store import FeatureStore
-from pipeline.heads.sides import Side
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.recipe import Ance, Pairs
-from pipeline.training import scoring
-from pipeline.training.optimizer import TrainingPrecision
-from pipeline.training.pairs import AnceStep, PairBatch, PairStep, near_triplet, nearest
-from pipeline.training.source import stored
-from pipeline.training.step import LateStep, TrainingStep
-from pipeline.training.tasks import Rounds, Tasks
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.recipe import Ance, Pairs
+from pipeline.make import heads, text as texts, training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads.sides import Side
+from pipeline.make.training import scoring
+from pipeline.make.training.optimizer import TrainingPrecision
+from pipeline.make.training.pairs import AnceStep, PairBatch, PairStep, near_triplet, nearest
+from pipeline.make.training.source import stored
+from pipeline.make.training.step import LateStep, TrainingStep
+from pipeline.make.training.tasks import Rounds, Tasks
 
 SMALL = ("batch_size=16", "epochs=2", "decay_epoch=1")
 SETTINGS = settings.load(

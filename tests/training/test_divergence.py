@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from pipeline.heads import objectives
-from pipeline.training.divergence import Diverged, Watch
+from pipeline.make.heads import objectives
+from pipeline.make.training.divergence import Diverged, Watch
 
 BATCH = 128
 HEALTHY = {"loss": 3.0, "gradient": 1.0, "similarity": 0.3, "separation": 0.2, "spread": 1.0}

@@ -19,17 +19,18 @@ import torch
 from tiny_bert import tiny_bert
 from tokenizers import Tokenizer
 
-from pipeline import settings, training
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore
-from pipeline.heads import pooling as poolings
-from pipeline.heads.pooling import POOLINGS
-from pipeline.heads.sides import Side
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.training.exporters import onnx
-from pipeline.training.exporters.base import export
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import training
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads import pooling as poolings
+from pipeline.make.heads.pooling import POOLINGS
+from pipeline.make.heads.sides import Side
+from pipeline.make.training.exporters import onnx
+from pipeline.make.training.exporters.base import export
 
 SETTINGS = settings.load(
     Path(__file__).parents[2] / "params.yaml",

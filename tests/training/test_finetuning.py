@@ -18,20 +18,21 @@ from folders import tree
 from PIL import Image
 from torch import nn
 
-from pipeline import settings, training
-from pipeline.artefacts import Record
-from pipeline.features.store import FeatureStore
-from pipeline.files import images
-from pipeline.heads.two_tower import TwoTower
-from pipeline.manifest import Manifest, build
-from pipeline.parts.errors import InputError
-from pipeline.settings import PoolingSettings, Recipe
-from pipeline.systems.scores.system import System
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import checkpoint, optimizer
-from pipeline.training.batches import TrainingBatches
-from pipeline.training.photographs import Photographs, crop_and_flip
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts import Record
+from pipeline.foundation.files import images
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import PoolingSettings, Recipe
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import checkpoint, optimizer
+from pipeline.make.training.batches import TrainingBatches
+from pipeline.make.training.photographs import Photographs, crop_and_flip
 from stages.cli import cli
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"

@@ -9,13 +9,14 @@ import pytest
 import torch
 from new_stores import prepare
 
-from pipeline import manifest, settings, training
-from pipeline.features.store import FeatureStore, Shard, StoreLayout, write_shard
-from pipeline.files.digest import digest
-from pipeline.heads.sides import Side
-from pipeline.manifest import Manifest
-from pipeline.manifest.sample import render_shots
-from pipeline.manifest.sample.shots import MOVEMENTS, choose
+from pipeline.foundation import manifest, settings
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.sample import render_shots
+from pipeline.foundation.manifest.sample.shots import MOVEMENTS, choose
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore, Shard, StoreLayout, write_shard
+from pipeline.make.heads.sides import Side
 
 FRAMES = 6
 CHANGES = [

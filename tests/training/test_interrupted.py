@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from folders import tree
 
-from pipeline import settings, training
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.training import checkpoint
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training import checkpoint
 
 CHANGES = tuple(
     f"training.sample.{change}"

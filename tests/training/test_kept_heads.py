@@ -14,13 +14,13 @@ import forged
 import pytest
 from folders import tree
 
-from pipeline import training
-from pipeline.artefacts import record as records
-from pipeline.features.store import FeatureStore, StoreError, ledger, shard_file
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings import Recipe, Training
-from pipeline.training import HeadArtefact, TrainRequest, checkpoint
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Recipe, Training
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore, StoreError, ledger, shard_file
+from pipeline.make.training import HeadArtefact, TrainRequest, checkpoint
 
 
 def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:

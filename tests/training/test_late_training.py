@@ -13,17 +13,18 @@ import pytest
 from click.testing import CliRunner
 from tiny_bert import tiny_bert
 
-from pipeline import settings, training
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.provenance import of_head
-from pipeline.provenance.context import Context
-from pipeline.settings.paths import Paths
-from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.scores.system import System
-from pipeline.training import scoring
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training import scoring
+from pipeline.run.provenance import of_head
+from pipeline.run.provenance.context import Context
 from stages.cli import cli
 
 SMALL = (

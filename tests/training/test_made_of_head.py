@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline import settings, training
-from pipeline.artefacts import Record, Reference
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import made_of_head
-from pipeline.training.artefact import Origin
+from pipeline.foundation import settings
+from pipeline.foundation.artefacts import Record, Reference
+from pipeline.foundation.manifest import Manifest
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import made_of_head
+from pipeline.make.training.artefact import Origin
 
 TEXT = BiGRUText(Vocabulary.of(["a dog"], 1))
 NO_NETWORKS: dict[str, Any] = {"image": {}, "text": {}}

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import training
-from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
-from pipeline.settings import Noise
-from pipeline.training import loop, sampling
-from pipeline.training.sampling import subset
+from pipeline.foundation.manifest import Manifest, Split
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Noise
+from pipeline.make import training
+from pipeline.make.training import loop, sampling
+from pipeline.make.training.sampling import subset
 
 OWN = np.arange(400).repeat(5)
 

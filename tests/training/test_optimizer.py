@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline import settings
-from pipeline.training.optimizer import build, learning_rate
+from pipeline.foundation import settings
+from pipeline.make.training.optimizer import build, learning_rate
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PAPER = SETTINGS.training_of("flickr30k")

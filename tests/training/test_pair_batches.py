@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.heads.cross import listwise, pair_cross_entropy
-from pipeline.manifest import Manifest, Split
-from pipeline.parts.errors import InputError
-from pipeline.settings.recipe import Pairs
-from pipeline.training import sampling
-from pipeline.training.pairs import draw, nearest
-from pipeline.training.sampling import subset
+from pipeline.foundation.manifest import Manifest, Split
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.recipe import Pairs
+from pipeline.make.heads.cross import listwise, pair_cross_entropy
+from pipeline.make.training import sampling
+from pipeline.make.training.pairs import draw, nearest
+from pipeline.make.training.sampling import subset
 
 
 @pytest.fixture

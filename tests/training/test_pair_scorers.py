@@ -15,21 +15,22 @@ import pytest
 import torch
 from tiny_bert import tiny_bert
 
-from pipeline import settings, training
-from pipeline.compute import half
-from pipeline.features.store import FeatureStore
-from pipeline.heads.cross import CrossEncoder
-from pipeline.heads.sides import Side
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.systems import reranking
-from pipeline.systems.requests import RerankRequest
-from pipeline.systems.reranking.base import PairSource
-from pipeline.text.tokens import encode
-from pipeline.training import scoring
-from pipeline.training.pair_scorers import CrossScorer
-from pipeline.training.source import stored
+from pipeline.foundation import settings
+from pipeline.foundation.compute import half
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.requests import RerankRequest
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.heads.cross import CrossEncoder
+from pipeline.make.heads.sides import Side
+from pipeline.make.text.tokens import encode
+from pipeline.make.training import scoring
+from pipeline.make.training.pair_scorers import CrossScorer
+from pipeline.make.training.source import stored
 
 SETTINGS = settings.load(
     Path(__file__).parents[2] / "params.yaml",

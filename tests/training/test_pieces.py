@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from counted import Counted
 
-from pipeline.manifest import Split
-from pipeline.training import OpenHead, pieces
+from pipeline.foundation.manifest import Split
+from pipeline.make.training import OpenHead, pieces
 
 
 def split_of(images: int) -> Split:

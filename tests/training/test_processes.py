@@ -19,14 +19,14 @@ from lightning_fabric.strategies import DDPStrategy
 from preloaded import Commands
 from test_step import PAIRS, batch, gradients, step
 
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import checkpoint
-from pipeline.training.batches import Batch, TrainingBatches
-from pipeline.training.processes import SeveralProcesses, launch
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import checkpoint
+from pipeline.make.training.batches import Batch, TrainingBatches
+from pipeline.make.training.processes import SeveralProcesses, launch
 
 ROOT = Path(__file__).parents[2]
 
@@ -146,7 +146,7 @@ def test_two_processes_train_the_same_head(
 
 KILLED = """
 import os, signal
-from pipeline.training.divergence import Watch
+from pipeline.make.training.divergence import Watch
 start, epochs = Watch.start_epoch, []
 def killing(watch):
     epochs.append(watch)

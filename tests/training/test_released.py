@@ -19,15 +19,16 @@ from torch.nn.functional import batch_norm, linear, normalize, relu
 from torchvision.models import ResNet, resnet18, resnet101
 
 from benchmarks.released import GPO
-from pipeline import settings, training
-from pipeline.features.extractors.network import caffe_resnet101
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.system import System
-from pipeline.text.tokens import encode
-from pipeline.training import released
-from pipeline.training.photographs import Photographs
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training
+from pipeline.make.features.extractors.network import caffe_resnet101
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.text.tokens import encode
+from pipeline.make.training import released
+from pipeline.make.training.photographs import Photographs
 from stages.cli import cli
 
 D, WORD, WIDTH = 12, 5, 256

@@ -17,16 +17,16 @@ from tiny_bert import PIECES, tiny_bert
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from pipeline import training
-from pipeline.compute import half
-from pipeline.features.store import FeatureStore
-from pipeline.features.store.boxes import BoxedStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.systems.reranking.base import PairSource
-from pipeline.text.tokens import encode
-from pipeline.training.pair_scorers import CrossScorer
+from pipeline.foundation.compute import half
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.features.store.boxes import BoxedStore
+from pipeline.make.text.tokens import encode
+from pipeline.make.training.pair_scorers import CrossScorer
 from stages.cli import cli
 
 

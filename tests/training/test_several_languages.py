@@ -12,17 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import training
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings import Recipe
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import course, sampling
-from pipeline.training.batches import TrainingBatches
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Recipe
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import course, sampling
+from pipeline.make.training.batches import TrainingBatches
 
 RECORDED = [
     "image_pooling",

@@ -12,17 +12,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pipeline import settings
-from pipeline.heads import objectives
-from pipeline.heads.sides import Side
-from pipeline.heads.two_tower import TwoTower
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import optimizer
-from pipeline.training.batches import Batch
-from pipeline.training.optimizer import TrainingPrecision, Update
-from pipeline.training.processes import Processes
-from pipeline.training.step import TrainingStep
+from pipeline.foundation import settings
+from pipeline.make.heads import objectives
+from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import optimizer
+from pipeline.make.training.batches import Batch
+from pipeline.make.training.optimizer import TrainingPrecision, Update
+from pipeline.make.training.processes import Processes
+from pipeline.make.training.step import TrainingStep
 
 SETTINGS = settings.load(
     Path(__file__).parents[2] / "params.yaml",

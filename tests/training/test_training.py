@@ -11,13 +11,13 @@ import pytest
 import torch
 from folders import tree
 
-from pipeline import training
-from pipeline.compute import half, machine, made_with
-from pipeline.evaluation.metrics import evaluate
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.training import checkpoint, optimizer
+from pipeline.foundation.compute import half, machine, made_with
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training import checkpoint, optimizer
 
 
 def test_training_learns_and_selects_on_val(

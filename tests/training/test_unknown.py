@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from tiny_bert import tiny_bert
 
-from pipeline import settings
-from pipeline.manifest import Split
-from pipeline.parts.errors import InputWarning
-from pipeline.text import Text
-from pipeline.text.bert import BertText
-from pipeline.text.bigru import BiGRUText
-from pipeline.text.vocabulary import Vocabulary
-from pipeline.training import unknown
+from pipeline.foundation import settings
+from pipeline.foundation.manifest import Split
+from pipeline.foundation.parts.errors import InputWarning
+from pipeline.make.text import Text
+from pipeline.make.text.bert import BertText
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.vocabulary import Vocabulary
+from pipeline.make.training import unknown
 
 CAPTIONS = ["a red dog", "a red cat .", "ein roter Hund", "ein roter Kater"]
 

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.evaluation.judgements import coco_pairs
-from pipeline.evaluation.judgements.coco_pairs import cxc
-from pipeline.evaluation.retrieval import Embeddings
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.evaluation.statistics.wilson import of_mean_share
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.systems.scores import measured
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.judgements import coco_pairs
+from pipeline.foundation.evaluation.judgements.coco_pairs import cxc
+from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.evaluation.statistics.wilson import of_mean_share
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(100, 112), np.arange(500, 560)
 

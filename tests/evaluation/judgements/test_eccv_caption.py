@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.judgements.coco_pairs import eccv_caption, pairs_of_package
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.systems.scores import measured
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.judgements.coco_pairs import eccv_caption, pairs_of_package
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.system import System
 
 WAYS = ("i2t", "t2i")
 

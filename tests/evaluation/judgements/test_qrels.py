@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.evaluation.judgements import qrels, rows
-from pipeline.evaluation.judgements.names import Names
-from pipeline.evaluation.judgements.rows import same_text
-from pipeline.evaluation.retrieval import Relevance, as_similarity
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError, InputWarning
-from pipeline.systems.scores.judged import Truth, facts, judge
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.judgements import qrels, rows
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.judgements.rows import same_text
+from pipeline.foundation.evaluation.retrieval import Relevance, as_similarity
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.judge.systems.scores.judged import Truth, facts, judge
+from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.array([30, 10, 20]), np.array([7, 5, 6, 8])
 COLLECTION = Collection(IMAGES, CAPTIONS, np.array([0, 1, 1, 2]))
@@ -187,7 +187,7 @@ FILES = ["val2014/COCO_val2014_000000000030.jpg", "beach/a dog.jpg", "0000000000
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.filterwarnings("ignore::pipeline.parts.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore::pipeline.foundation.parts.errors.InputWarning")
 def test_what_tools_write_is_read_by_content(
     tmp_path: Path, text: str, title: str, packed: bool
 ) -> None:

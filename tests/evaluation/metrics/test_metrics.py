@@ -12,8 +12,8 @@ from metric_definitions import DEFINITIONS, orders
 from scipy import stats
 
 from benchmarks import agreement
-from pipeline.evaluation.metrics import METRICS, evaluate, parse, parse_all
-from pipeline.evaluation.metrics.base import (
+from pipeline.foundation.evaluation.metrics import METRICS, evaluate, parse, parse_all
+from pipeline.foundation.evaluation.metrics.base import (
     Fold,
     Metric,
     as_dict,
@@ -21,8 +21,8 @@ from pipeline.evaluation.metrics.base import (
     of_median,
     with_intervals,
 )
-from pipeline.evaluation.metrics.standard import of_pool
-from pipeline.evaluation.retrieval import (
+from pipeline.foundation.evaluation.metrics.standard import of_pool
+from pipeline.foundation.evaluation.retrieval import (
     Embeddings,
     Protocol,
     Relevance,
@@ -30,14 +30,14 @@ from pipeline.evaluation.retrieval import (
     consecutive_captions,
     rank,
 )
-from pipeline.evaluation.retrieval.placements import place
-from pipeline.evaluation.retrieval.ranks import Ties
-from pipeline.evaluation.retrieval.relevance import Positives
-from pipeline.evaluation.statistics import interval
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.placements import place
+from pipeline.foundation.evaluation.retrieval.ranks import Ties
+from pipeline.foundation.evaluation.retrieval.relevance import Positives
+from pipeline.foundation.evaluation.statistics import interval
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
 
 EVERY = (
     *(name + "@3" * (METRICS[name].cutoff == "needed") for name in DEFINITIONS),
@@ -288,7 +288,9 @@ def test_names_of_others_are_understood_and_each_is_measured_once() -> None:
 
 
 def test_names_may_have_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(METRICS._places, "F1", "pipeline.evaluation.metrics.kinds:Precision")  # type: ignore[attr-defined]
+    monkeypatch.setitem(
+        METRICS._places, "F1", "pipeline.foundation.evaluation.metrics.kinds:Precision"
+    )  # type: ignore[attr-defined]
     assert parse("f1@10").k == 10
 
 

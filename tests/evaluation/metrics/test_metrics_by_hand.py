@@ -8,8 +8,8 @@ import metric_definitions as definitions
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import METRICS, evaluate
-from pipeline.evaluation.retrieval import consecutive_captions
+from pipeline.foundation.evaluation.metrics import METRICS, evaluate
+from pipeline.foundation.evaluation.retrieval import consecutive_captions
 
 # Two images, six captions: a, b, c are right for the first image, d, e, f for the second.
 #                    a    b    c    d    e    f

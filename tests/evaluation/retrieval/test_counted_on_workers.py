@@ -17,16 +17,22 @@ import zarr
 from sorting import noisy_pairs
 from waiting import until
 
-from pipeline.compute import by_path, cluster
-from pipeline.evaluation.metrics import evaluate, parse_all
-from pipeline.evaluation.metrics.standard import of_pool
-from pipeline.evaluation.retrieval import Embeddings, Protocol, Relevance, as_similarity, workers
-from pipeline.evaluation.retrieval.blocks import open_npy
-from pipeline.evaluation.retrieval.embeddings import Enlarged
-from pipeline.files import atomic
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.systems.fusion.methods import FUSIONS
+from pipeline.foundation.compute import by_path, cluster
+from pipeline.foundation.evaluation.metrics import evaluate, parse_all
+from pipeline.foundation.evaluation.metrics.standard import of_pool
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Relevance,
+    as_similarity,
+    workers,
+)
+from pipeline.foundation.evaluation.retrieval.blocks import open_npy
+from pipeline.foundation.evaluation.retrieval.embeddings import Enlarged
+from pipeline.foundation.files import atomic
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.fusion.methods import FUSIONS
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 

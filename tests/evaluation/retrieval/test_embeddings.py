@@ -9,9 +9,9 @@ import pytest
 import torch
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.retrieval import Embeddings, rank
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, rank
+from pipeline.foundation.parts.errors import InputError
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])

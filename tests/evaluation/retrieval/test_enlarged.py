@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol
-from pipeline.evaluation.retrieval.embeddings import Enlarged, Joined
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol
+from pipeline.foundation.evaluation.retrieval.embeddings import Enlarged, Joined
+from pipeline.foundation.parts.errors import InputError
 
 
 def pools(sizes: tuple[int, ...], noise: float = 1.5) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -10,19 +10,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import protocol
-from pipeline.evaluation.retrieval.relevance import Positives, Relevance
-from pipeline.evaluation.statistics import interval, intervals
-from pipeline.evaluation.statistics.intervals import divide, mean_recall
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings import Evaluate
-from pipeline.systems.scores import measured as measuring
-from pipeline.systems.scores.judged import with_languages
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import protocol
+from pipeline.foundation.evaluation.retrieval.relevance import Positives, Relevance
+from pipeline.foundation.evaluation.statistics import interval, intervals
+from pipeline.foundation.evaluation.statistics.intervals import divide, mean_recall
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores import measured as measuring
+from pipeline.judge.systems.scores.judged import with_languages
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
 EACH = {"cs": 1, "de": 5, "en": 5, "fr": 1}

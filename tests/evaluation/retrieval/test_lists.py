@@ -6,8 +6,8 @@ from typing import get_args
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Direction, Relevance, rank
-from pipeline.evaluation.retrieval.lists import Listed, Lists
+from pipeline.foundation.evaluation.retrieval import Direction, Relevance, rank
+from pipeline.foundation.evaluation.retrieval.lists import Listed, Lists
 
 
 def test_lists_of_some_images_and_captions_are_those_of_their_part_of_the_matrix(

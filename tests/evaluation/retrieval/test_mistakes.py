@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Relevance, mistakes, siblings
-from pipeline.evaluation.retrieval.similarity import as_similarity, select
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Relevance, mistakes, siblings
+from pipeline.foundation.evaluation.retrieval.similarity import as_similarity, select
+from pipeline.foundation.parts.errors import InputError
 
 IMAGES, EACH = 120, 5
 OWNER = np.arange(IMAGES * EACH) // EACH

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.evaluation.retrieval import nearest as module
-from pipeline.evaluation.retrieval.nearest import Exact
-from pipeline.evaluation.retrieval.top import Top
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.retrieval import nearest as module
+from pipeline.foundation.evaluation.retrieval.nearest import Exact
+from pipeline.foundation.evaluation.retrieval.top import Top
+from pipeline.foundation.parts.errors import InputError
 
 
 @pytest.fixture(params=[1, 2], autouse=True)

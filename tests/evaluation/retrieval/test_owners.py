@@ -11,21 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Relevance, protocol
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.evaluation.retrieval.owners import NO_IMAGE, of_owners, renumbered
-from pipeline.evaluation.retrieval.protocols import Protocol
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Relevance, protocol
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE, of_owners, renumbered
+from pipeline.foundation.evaluation.retrieval.protocols import Protocol
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.system import System
 
 ROOT = Path(__file__).parents[3]
 # Names of arrays of owners, and files in which an owner is the query that a candidate belongs to.
 OWNERS = {"caption_image", "owner", "owners"}
 OF_QUERIES = {
-    "pipeline/evaluation/metrics/kinds.py",
-    "pipeline/evaluation/retrieval/placements.py",
-    "pipeline/studies/explain/measuring.py",
+    "pipeline/foundation/evaluation/metrics/kinds.py",
+    "pipeline/foundation/evaluation/retrieval/placements.py",
+    "pipeline/judge/explain/measuring.py",
 }
 
 
@@ -58,7 +58,7 @@ def test_owners_are_an_index_in_one_file_alone() -> None:
         for line in indexed_by_owners(file.read_text(encoding="utf-8"))
     }
     assert {file for file, _ in found} - OF_QUERIES == {
-        "pipeline/evaluation/retrieval/owners.py"
+        "pipeline/foundation/evaluation/retrieval/owners.py"
     }, found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import Relevance, as_similarity, rank
-from pipeline.evaluation.retrieval.positions import by_position
+from pipeline.foundation.evaluation.retrieval import Relevance, as_similarity, rank
+from pipeline.foundation.evaluation.retrieval.positions import by_position
 
 
 @pytest.mark.parametrize("last_first", [False, True])

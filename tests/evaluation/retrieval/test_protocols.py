@@ -5,9 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, consecutive_captions
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import (
+    PROTOCOLS,
+    Embeddings,
+    Protocol,
+    consecutive_captions,
+)
+from pipeline.foundation.parts.errors import InputError
 
 
 def embeddings(images: int, captions: int, seed: int = 0) -> Embeddings:

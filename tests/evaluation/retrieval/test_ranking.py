@@ -12,10 +12,10 @@ import torch
 import zarr
 from sorting import argsort_loops, measure, random_matrix
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Protocol, rank
-from pipeline.evaluation.retrieval.ranks import Ties
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Protocol, rank
+from pipeline.foundation.evaluation.retrieval.ranks import Ties
+from pipeline.foundation.parts.errors import InputError
 
 DIRECTIONS = ("i2t", "t2i")
 

@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 from sorting import best_positions
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol, QueryRanks, Relevance, rank
-from pipeline.evaluation.retrieval.relevance import Positives, as_relevance
-from pipeline.evaluation.statistics import intervals
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    QueryRanks,
+    Relevance,
+    rank,
+)
+from pipeline.foundation.evaluation.retrieval.relevance import Positives, as_relevance
+from pipeline.foundation.evaluation.statistics import intervals
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
 
 
 def random_relevance(

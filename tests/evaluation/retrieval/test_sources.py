@@ -14,10 +14,10 @@ import scipy.sparse
 import torch
 import zarr
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Similarity, as_similarity
-from pipeline.evaluation.retrieval.similarity import Selection
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Similarity, as_similarity
+from pipeline.foundation.evaluation.retrieval.similarity import Selection
+from pipeline.foundation.parts.errors import InputError
 
 OWNER = np.arange(60) % 20
 
@@ -79,8 +79,8 @@ def test_pickles_archives_and_absent_files_are_refused(tmp_path: Path, scores: n
 LARGER_THAN_MEMORY = """
 import resource, sys
 import numpy as np
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, as_similarity, select
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, as_similarity, select
 _, limit = resource.getrlimit(resource.RLIMIT_DATA)
 held = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_DATA, (held + 200_000_000, limit))  # of private memory, as copies on write are

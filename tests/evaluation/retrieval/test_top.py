@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import Embeddings, as_similarity
-from pipeline.evaluation.retrieval.top import top
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import Embeddings, as_similarity
+from pipeline.foundation.evaluation.retrieval.top import top
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
 
 
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])

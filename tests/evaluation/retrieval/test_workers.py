@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.evaluation.retrieval import Embeddings, rank
-from pipeline.evaluation.retrieval.blocks import (
+from pipeline.foundation.evaluation.retrieval import Embeddings, rank
+from pipeline.foundation.evaluation.retrieval.blocks import (
     PRODUCT_WIDTH,
     TILE_CELLS,
     TILE_WIDTH,
     cut,
     product_blocks,
 )
-from pipeline.evaluation.retrieval.workers import share
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.workers import share
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.system import System
 
 
 @pytest.fixture(params=[1, 2, 5])

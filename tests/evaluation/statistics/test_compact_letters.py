@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from pipeline.evaluation.statistics import letters
+from pipeline.foundation.evaluation.statistics import letters
 
 
 def check(values: list[float], differ: set[tuple[int, int]]) -> None:

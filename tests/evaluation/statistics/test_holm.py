@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.statistics import enough_samples, holm
-from pipeline.evaluation.statistics.contrast import together
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.statistics import enough_samples, holm
+from pipeline.foundation.evaluation.statistics.contrast import together
 
 
 def test_an_example_by_hand() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import skew
 
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.evaluation.statistics.hubness import hubness
-from pipeline.settings import Evaluate
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.evaluation.statistics.hubness import hubness
+from pipeline.foundation.settings import Evaluate
 
 
 def test_counts_and_their_skewness(rng: np.random.Generator) -> None:

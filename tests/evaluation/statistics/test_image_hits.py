@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.evaluation.statistics import ImageHits, chances, compare, enough_samples, pack
-from pipeline.evaluation.statistics.image_hits import gather
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
+from pipeline.foundation.evaluation.statistics import (
+    ImageHits,
+    chances,
+    compare,
+    enough_samples,
+    pack,
+)
+from pipeline.foundation.evaluation.statistics.image_hits import gather
+from pipeline.foundation.parts.errors import InputError
 
 
 def system(noise: float, seed: int, images: int = 100, folds: int = 1) -> Metrics:

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import STATISTICS, Metrics, evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.evaluation.statistics import intervals
-from pipeline.evaluation.statistics.wilson import UNSEEN, wilson
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
+from pipeline.foundation.evaluation.statistics import intervals
+from pipeline.foundation.evaluation.statistics.wilson import UNSEEN, wilson
+from pipeline.foundation.parts.errors import InputError
 
 CAPTIONS = 5
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.evaluation.statistics import power
-from pipeline.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.foundation.evaluation.statistics import power
+from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
 
 
 def of_shares(shares: list[float], images: int = 2000) -> OverImages:

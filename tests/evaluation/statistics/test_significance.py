@@ -11,17 +11,17 @@ import pytest
 from scipy import stats
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import Metrics, evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.evaluation.statistics import compare, contrast, deviations, significance
-from pipeline.evaluation.statistics.image_hits import MOST, FoldHits
-from pipeline.evaluation.statistics.significance import (
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
+from pipeline.foundation.evaluation.statistics import compare, contrast, deviations, significance
+from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.foundation.evaluation.statistics.significance import (
     chances,
     difference_of_runs,
     difference_over_seeds,
 )
-from pipeline.evaluation.statistics.welch import Runs
-from pipeline.parts.errors import InputError
+from pipeline.foundation.evaluation.statistics.welch import Runs
+from pipeline.foundation.parts.errors import InputError
 
 
 def system(noise: float, seed: int, images: int = 200, folds: int = 1) -> Metrics:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import s3_server
 
-from pipeline import manifest
-from pipeline.features import extraction
-from pipeline.manifest import Manifest
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features import extraction
 
 
 @pytest.fixture

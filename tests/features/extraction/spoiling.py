@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from pipeline import manifest
-from pipeline.manifest import Manifest
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
 
 
 def scenes_in(folder: Path, corpus: Path, mend: Iterable[int] = ()) -> Manifest:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pipeline import manifest
-from pipeline.features import extraction, extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, ledger
-from pipeline.files import blake, videos
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files import blake, videos
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction, extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore, ledger
 from tests.clips import encode, picture, sound
 
 ENGINE = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "frames": 4}

@@ -21,12 +21,12 @@ import pytest
 from folders import tree
 from waiting import LONGEST, until
 
-from pipeline.compute import cluster
-from pipeline.features import extraction
-from pipeline.features.extraction import worker
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import ledger, read_header
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import ledger, read_header
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 

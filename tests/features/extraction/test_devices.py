@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from folders import tree
 
-from pipeline.compute import cluster
-from pipeline.features import extraction
-from pipeline.features.extraction import request, worker
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute import cluster
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import request, worker
 
 pytestmark = pytest.mark.usefixtures("forkserver")
 

@@ -12,22 +12,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import settings
-from pipeline.features import extraction
-from pipeline.features.extraction import needs
-from pipeline.features.extractors import ENGINES
-from pipeline.features.store import FeatureStore, StoreError
-from pipeline.manifest.columns import PHOTOGRAPH
-from pipeline.manifest.sources import of as sources_of
-from pipeline.parts import plugins
-from pipeline.parts.errors import InputError
+from pipeline.foundation import settings
+from pipeline.foundation.manifest.columns import PHOTOGRAPH
+from pipeline.foundation.manifest.sources import of as sources_of
+from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import needs
+from pipeline.make.features.extractors import ENGINES
+from pipeline.make.features.store import FeatureStore, StoreError
 
 SMALL = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 OPTIONS = '''from typing import ClassVar
 
-from pipeline.features.extractors.options import EngineOptions
-from pipeline.settings import Count
+from pipeline.make.features.extractors.options import EngineOptions
+from pipeline.foundation.settings import Count
 
 
 class NamesOptions(EngineOptions):
@@ -42,7 +42,7 @@ class NamesOptions(EngineOptions):
 '''
 ENGINE = '''import numpy as np
 
-from pipeline.features.extractors.base import Items
+from pipeline.make.features.extractors.base import Items
 
 
 class Names:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from folders import tree
 
-from pipeline.features import extraction, extractors
-from pipeline.features.extraction import worker
-from pipeline.manifest import with_checksums
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest import with_checksums
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction, extractors
+from pipeline.make.features.extraction import worker
 
 
 def size_on_disk(store: Path) -> int:
@@ -76,7 +76,7 @@ def test_the_time_is_that_of_decoding_and_of_the_engine(
     """On a clock that only these two move. A first batch warms up and does not count."""
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(
-        sys.modules["pipeline.features.extraction.extract"],
+        sys.modules["pipeline.make.features.extraction.extract"],
         "time",
         SimpleNamespace(perf_counter=lambda: clock.now),
     )

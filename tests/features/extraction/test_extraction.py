@@ -18,12 +18,12 @@ from folders import tree
 from spoiling import scenes_in
 from waiting import LONGEST
 
-from pipeline.compute.tasks import InProcess
-from pipeline.features import extraction
-from pipeline.features.extraction import worker
-from pipeline.features.store import FeatureStore, StoreError, ledger, verify
-from pipeline.files import blake, images
-from pipeline.parts.errors import InputError
+from pipeline.foundation.compute.tasks import InProcess
+from pipeline.foundation.files import blake, images
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
 
 
 def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) -> None:
@@ -86,9 +86,9 @@ import gc, json, os, signal, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from pipeline import manifest
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
+from pipeline.foundation import manifest
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
 images, annotations, folder = map(Path, sys.argv[1:])
 engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
                                        "grid": 2}, Runtime())

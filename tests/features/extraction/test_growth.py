@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline import training
-from pipeline.artefacts import record as records
-from pipeline.compute.tasks import InProcess
-from pipeline.features import extraction
-from pipeline.features.extraction import request
-from pipeline.features.store import FeatureStore, StoreError, ledger, verify
-from pipeline.features.store.rewrite import rewrite
-from pipeline.files import blake
-from pipeline.manifest import Manifest, build, sample, with_checksums
-from pipeline.parts.errors import InputError
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.compute.tasks import InProcess
+from pipeline.foundation.files import blake
+from pipeline.foundation.manifest import Manifest, build, sample, with_checksums
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make import training
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import request
+from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
+from pipeline.make.features.store.rewrite import rewrite
 
 
 @pytest.fixture(scope="module")
@@ -203,7 +203,7 @@ def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
     def cut(*arguments: object) -> None:
         raise Cut
 
-    monkeypatch.setattr("pipeline.features.store.rewrite.write_shard", cut)
+    monkeypatch.setattr("pipeline.make.features.store.rewrite.write_shard", cut)
     with pytest.raises(Cut):
         rewrite(job.store, small.manifest, compressor="zstd")
     assert extraction.extract(of(job, everything, range(25))).extracted == 5

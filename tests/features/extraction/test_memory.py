@@ -12,9 +12,9 @@ import re, sys
 from pathlib import Path
 import torch
 torch.set_num_threads(1)
-from pipeline import manifest
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
+from pipeline.foundation import manifest
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
 engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 32,
                                        "grid": 1}, Runtime())
 for images in map(Path, sys.argv[1:]):

@@ -11,11 +11,11 @@ from typing import Any
 import forged
 import pytest
 
-from pipeline.features import extraction
-from pipeline.features.extraction.request import feature_name
-from pipeline.features.extractors import ENGINES
-from pipeline.features.store import FeatureStore
-from pipeline.files.digest import digest
+from pipeline.foundation.files.digest import digest
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction.request import feature_name
+from pipeline.make.features.extractors import ENGINES
+from pipeline.make.features.store import FeatureStore
 
 USUAL = {
     "butd-36": "butd-36-proposals",

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from pipeline import settings
-from pipeline.features.extraction import needs
-from pipeline.features.extractors.butd.options import ButdOptions
-from pipeline.files import weights
-from pipeline.parts.errors import InputError
+from pipeline.foundation import settings
+from pipeline.foundation.files import weights
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.extraction import needs
+from pipeline.make.features.extractors.butd.options import ButdOptions
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 FEATURES = ("region", "grid", "patch")

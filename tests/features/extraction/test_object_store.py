@@ -14,10 +14,10 @@ import s3_server
 from folders import tree
 from preloaded import Commands
 
-from pipeline.features import extraction
-from pipeline.features.store import FeatureStore, StoreError, copying, ledger
-from pipeline.files import remote
-from pipeline.manifest import Manifest, build
+from pipeline.foundation.files import remote
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.make.features import extraction
+from pipeline.make.features.store import FeatureStore, StoreError, copying, ledger
 
 
 def put(folder: Path, place: Path) -> Path:

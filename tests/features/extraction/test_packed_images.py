@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.features import extraction
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest, build
+from pipeline.foundation.manifest import Manifest, build
+from pipeline.make.features import extraction
+from pipeline.make.features.store import FeatureStore
 
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 from folders import tree
 
-from pipeline.features import extraction
-from pipeline.features.extraction import worker
-from pipeline.features.extractors import backend
-from pipeline.features.store import FeatureStore, StoreError, ledger, read_header
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.extractors import backend
+from pipeline.make.features.store import FeatureStore, StoreError, ledger, read_header
 
 
 @pytest.fixture(autouse=True)

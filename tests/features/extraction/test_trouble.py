@@ -13,8 +13,8 @@ import pytest
 from folders import tree
 from preloaded import Commands
 
-from pipeline.artefacts import record as records
-from pipeline.manifest import Manifest
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.manifest import Manifest
 
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 TINY = [

@@ -11,9 +11,9 @@ import pytest
 import torch
 from test_engines import ENGINES, pictures
 
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime, backend
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime, backend
 
 HERE = f"openvino {version('openvino')}"
 SHIPPED = (

@@ -10,12 +10,12 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.square import windows
-from pipeline.files import weights
-from pipeline.files.digest import sha256
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import weights
+from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.square import windows
 
 CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 128}
 VIT = {"network": "test_vit", "weights": "untrained", "image_size": 160}

@@ -14,10 +14,10 @@ from detectron2.data.transforms import ResizeShortestEdge
 from detectron2.modeling.backbone.resnet import BasicStem, BottleneckBlock, ResNet
 from PIL import Image
 
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime, grid_feats
-from pipeline.features.extractors.grid_feats import BACKBONES
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime, grid_feats
+from pipeline.make.features.extractors.grid_feats import BACKBONES
 
 
 class Malice:

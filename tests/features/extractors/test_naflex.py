@@ -15,9 +15,9 @@ import transformers as hf
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime
 
 SIZES = [(70, 40), (32, 64), (33, 33), (300, 20), (8, 8), (1, 1)]
 

@@ -13,11 +13,11 @@ import pytest
 import torch
 from folders import tree
 
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime, base, square
-from pipeline.features.extractors.base import OnDevice
-from pipeline.features.store import Shard, StoreLayout
-from pipeline.manifest import Manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime, base, square
+from pipeline.make.features.extractors.base import OnDevice
+from pipeline.make.features.store import Shard, StoreLayout
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 HALF = np.arange(2**16, dtype=np.uint16).view(np.float16)

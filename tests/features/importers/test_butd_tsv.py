@@ -13,9 +13,9 @@ import foreign
 import numpy as np
 import pytest
 
-from pipeline.features.importers import ImportJob, butd_tsv, import_features
-from pipeline.features.store import FeatureStore
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.importers import ImportJob, butd_tsv, import_features
+from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(6)
 ITEMS, DIMENSION = 4, 9

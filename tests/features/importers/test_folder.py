@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.features.importers import ImportJob, folder, import_features
-from pipeline.features.importers.base import UnusableItems
-from pipeline.features.store import FeatureStore
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.importers import ImportJob, folder, import_features
+from pipeline.make.features.importers.base import UnusableItems
+from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(6)
 THERE = foreign.pictures(TABLE, [4] * 6, 9)

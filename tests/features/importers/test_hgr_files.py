@@ -12,11 +12,11 @@ import h5py
 import numpy as np
 import pytest
 
-from pipeline import manifest
-from pipeline.features.importers import ImportJob, import_features
-from pipeline.features.store import FeatureStore
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.importers import ImportJob, import_features
+from pipeline.make.features.store import FeatureStore
 
 NAMES = {"trn": ["b", "a/1", "long"], "val": ["d"], "tst": ["c"]}
 COUNTS = {"b": 3, "a/1": 1, "long": 50, "d": 20, "c": 21}

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.features.importers import import_features
-from pipeline.features.store import FeatureStore, StoreError, exclusive, ledger, verify
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.importers import import_features
+from pipeline.make.features.store import FeatureStore, StoreError, exclusive, ledger, verify
 
 DIMENSION = 7
 

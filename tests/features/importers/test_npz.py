@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.lib import format as npy_format
 
-from pipeline.files import npz
+from pipeline.foundation.files import npz
 
 ARRAYS: dict[str, np.ndarray] = {
     "floats": np.arange(12, dtype=np.float32).reshape(3, 4),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.features.importers import base
-from pipeline.features.importers.base import sampled
+from pipeline.make.features.importers import base
+from pipeline.make.features.importers.base import sampled
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ import foreign
 import numpy as np
 import pytest
 
-from pipeline.features.importers import ImportJob, import_features
-from pipeline.features.importers.scan import bare
-from pipeline.features.store import FeatureStore
-from pipeline.files import npy
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import npy
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.importers import ImportJob, import_features
+from pipeline.make.features.importers.scan import bare
+from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(12)
 THERE = foreign.pictures(TABLE, [3] * 12, 5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.features.project import new
+from pipeline.make.features.project import new
 
 LEFT_OUT = (
     "data/coco/images/train2014/1.jpg",
@@ -64,7 +64,7 @@ def test_a_manifest_is_looked_at_without_pandas() -> None:
         [
             sys.executable,
             "-c",
-            "import sys, pipeline.manifest.build; assert 'pandas' not in sys.modules",
+            "import sys, pipeline.foundation.manifest.build; assert 'pandas' not in sys.modules",
         ],
         check=True,
     )

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from installing import ROOT, Run
 
-from pipeline.features.project import new
+from pipeline.make.features.project import new
 
 
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
     for name, inside in new.SHIPPED.items():
-        copy = installed / "pipeline" / "features" / "project" / "templates" / inside
+        copy = installed / "pipeline" / "make" / "features" / "project" / "templates" / inside
         assert copy.read_bytes() == (ROOT / name).read_bytes() == new.path(name).read_bytes()
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
-    assert (installed / "pipeline" / "report" / "page" / "page.css").is_file()
-    for data in ("manifests/recipes", "pipeline/settings"):
+    assert (installed / "pipeline" / "run" / "report" / "page" / "page.css").is_file()
+    for data in ("manifests/recipes", "pipeline/foundation/settings"):
         assert (
             {file.name for file in (installed / data).glob("*.yaml")}
             == {file.name for file in (ROOT / data).glob("*.yaml")}

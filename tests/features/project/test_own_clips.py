@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import manifest
-from pipeline.features.project import own_data
+from pipeline.foundation import manifest
+from pipeline.make.features.project import own_data
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ import yaml
 from installing import ROOT, Run
 from PIL import Image
 
-from pipeline import manifest, settings
-from pipeline.features.project import own_data
-from pipeline.manifest import dataset
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest, settings
+from pipeline.foundation.manifest import dataset
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.project import own_data
 
 COUNT = 24
 

@@ -15,7 +15,7 @@ import pytest
 from installing import ROOT
 from packaging.requirements import Requirement
 
-from pipeline.parts.extras import EXTRAS
+from pipeline.foundation.parts.extras import EXTRAS
 from stages import cli
 
 # Command -> arguments that come as far as its own check of files. All others are called without

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.features import extraction
-from pipeline.features.extraction import ExtractionJob
-from pipeline.features.store import FeatureStore
-from pipeline.features.store.boxes import BoxedStore, cells_of, six
-from pipeline.features.store.item_format import ItemFormat
-from pipeline.features.store.layout import StoreError
+from pipeline.make.features import extraction
+from pipeline.make.features.extraction import ExtractionJob
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.features.store.boxes import BoxedStore, cells_of, six
+from pipeline.make.features.store.item_format import ItemFormat
+from pipeline.make.features.store.layout import StoreError
 
 
 def test_six_values_by_hand() -> None:

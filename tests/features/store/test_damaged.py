@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.features import extraction
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore, StoreError, shard_file, verify
-from pipeline.features.store.layout import DONE
-from pipeline.features.store.rewrite import rewrite
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.make.features import extraction
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore, StoreError, shard_file, verify
+from pipeline.make.features.store.layout import DONE
+from pipeline.make.features.store.rewrite import rewrite
 from stages.commands.stores import VerifyOptions
 from stages.stores import verify_store
 

@@ -15,9 +15,9 @@ import pytest
 from counted import Counted
 from new_stores import prepare
 
-from pipeline.features.store import Plan, StoreLayout, Wanted, ledger, plan
-from pipeline.features.store.layout import ABSENT
-from pipeline.manifest.columns import NO_FILE
+from pipeline.foundation.manifest.columns import NO_FILE
+from pipeline.make.features.store import Plan, StoreLayout, Wanted, ledger, plan
+from pipeline.make.features.store.layout import ABSENT
 
 SHARD = 10
 
@@ -76,7 +76,7 @@ def test_a_plan_and_its_tasks_grow_as_the_images_do(
 
 def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
     """An extraction's tasks, of a job of which nothing else is asked."""
-    from pipeline.features.extraction import ExtractionJob
+    from pipeline.make.features.extraction import ExtractionJob
 
     job = SimpleNamespace(
         fingerprint=lambda engine, sources: {},

@@ -20,7 +20,12 @@ from folders import tree
 from new_stores import prepare, put_chunk
 from numcodecs.zstd import Zstd
 
-from pipeline.features.store import (
+from pipeline.foundation.files import atomic, blake
+from pipeline.foundation.files.compared import DIFFERS
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest.columns import NO_FILE
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import (
     Extra,
     FeatureStore,
     ItemFormat,
@@ -35,14 +40,9 @@ from pipeline.features.store import (
     verify,
     write_shard,
 )
-from pipeline.features.store.layout import ABSENT, find
-from pipeline.features.store.shard_file import all_finite
-from pipeline.features.store.writer import write_failures
-from pipeline.files import atomic, blake
-from pipeline.files.compared import DIFFERS
-from pipeline.files.digest import digest
-from pipeline.manifest.columns import NO_FILE
-from pipeline.parts.errors import InputError
+from pipeline.make.features.store.layout import ABSENT, find
+from pipeline.make.features.store.shard_file import all_finite
+from pipeline.make.features.store.writer import write_failures
 
 IDS = np.arange(100, 111)
 SIZES = np.arange(1000, 1011)  # bytes of the image files
@@ -110,7 +110,7 @@ def test_few_files_stay_open_and_none_after_the_store(
         links = (link for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
         return {path for path in map(os.readlink, links) if str(made) in path}
 
-    monkeypatch.setattr("pipeline.features.store.reader.OPEN", 2)
+    monkeypatch.setattr("pipeline.make.features.store.reader.OPEN", 2)
     store, rows = FeatureStore(made), np.array([10, 0, 7, 2, 8, 1])
     for _ in range(2):
         assert (store.read(rows)[0][:, 0, 0] == rows).all()
@@ -365,7 +365,7 @@ def test_not_a_store(tmp_path: Path) -> None:
 def test_only_one_may_write(tmp_path: Path) -> None:
     path = tmp_path / "s.zarr"
     hold = (
-        "import sys; from pathlib import Path; from pipeline.features.store import exclusive\n"
+        "import sys; from pathlib import Path; from pipeline.make.features.store import exclusive\n"
         "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     other = subprocess.Popen(

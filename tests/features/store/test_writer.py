@@ -12,10 +12,17 @@ import pytest
 import zarr
 from new_stores import prepare
 
-from pipeline.features.store import Shard, StoreError, StoreLayout, ledger, shard_file, write_shard
-from pipeline.features.store.layout import PLAIN
-from pipeline.files import blake
-from pipeline.files.digest import digest
+from pipeline.foundation.files import blake
+from pipeline.foundation.files.digest import digest
+from pipeline.make.features.store import (
+    Shard,
+    StoreError,
+    StoreLayout,
+    ledger,
+    shard_file,
+    write_shard,
+)
+from pipeline.make.features.store.layout import PLAIN
 
 IDS, SIZES, MADE, LAYOUT = (
     np.arange(4),

@@ -10,7 +10,7 @@ from cosines import contrast_by_loops, cosines
 from torch import Tensor
 
 from benchmarks import released
-from pipeline.heads.objectives import build
+from pipeline.make.heads.objectives import build
 
 
 def adaptive_k(similarity: Tensor) -> tuple[float, float, int]:

@@ -7,7 +7,7 @@ import torch
 from cosines import cosines
 from torch import Tensor
 
-from pipeline.heads.objectives import build
+from pipeline.make.heads.objectives import build
 
 
 def crcl_by_loops(similarity: Tensor, trust: list[float]) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from cosines import contrast_by_loops, cosines
 from torch import Tensor
 
-from pipeline.heads.objectives import build
+from pipeline.make.heads.objectives import build
 
 
 def triplet_by_loops(similarity: Tensor, margin: float, hardest: bool) -> float:

@@ -11,8 +11,8 @@ import torch
 from cosines import cosines
 from torch import Tensor
 
-from pipeline.heads.objectives import OBJECTIVES, Objective, build
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads.objectives import OBJECTIVES, Objective, build
 
 every_objective = pytest.mark.parametrize("name", OBJECTIVES)
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from pipeline.manifest.sample import render
-from pipeline.manifest.sample.wording import tokens
-from pipeline.parts.errors import InputError
+from pipeline.foundation.manifest.sample import render
+from pipeline.foundation.manifest.sample.wording import tokens
+from pipeline.foundation.parts.errors import InputError
 
 
 def read(listing: Path) -> list[dict[str, Any]]:

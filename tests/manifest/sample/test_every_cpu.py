@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[attr-defined]
 
-from pipeline.manifest.sample import elementary
+from pipeline.foundation.manifest.sample import elementary
 
 ROOT = Path(__file__).parents[3]
 HERE = [
@@ -24,8 +24,8 @@ SCENES = (7, 38, 48)
 
 def digest() -> str:
     """SHA-256 over a few pictures and over every function's values."""
-    from pipeline.manifest.sample.paint import paint
-    from pipeline.manifest.sample.scenes import compose
+    from pipeline.foundation.manifest.sample.paint import paint
+    from pipeline.foundation.manifest.sample.scenes import compose
 
     found = hashlib.sha256()
     for scene in SCENES:

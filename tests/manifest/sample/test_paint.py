@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.manifest.sample import scenes, shapes
-from pipeline.manifest.sample.paint import paint
-from pipeline.manifest.sample.scenes import Scene, Slot, Thing, compose
+from pipeline.foundation.manifest.sample import scenes, shapes
+from pipeline.foundation.manifest.sample.paint import paint
+from pipeline.foundation.manifest.sample.scenes import Scene, Slot, Thing, compose
 
 
 def pixels(scene: Scene, size: int = 64) -> np.ndarray:

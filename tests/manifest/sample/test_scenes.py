@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.manifest.sample import scenes, shapes
-from pipeline.manifest.sample.backdrops import Backdrop
-from pipeline.manifest.sample.scenes import LAYOUTS, WORLD
+from pipeline.foundation.manifest.sample import scenes, shapes
+from pipeline.foundation.manifest.sample.backdrops import Backdrop
+from pipeline.foundation.manifest.sample.scenes import LAYOUTS, WORLD
 
 SCENES = [scenes.compose(0, index) for index in range(600)]
 

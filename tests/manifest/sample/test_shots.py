@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline import manifest
-from pipeline.files.gallery_file import GalleryFile
-from pipeline.manifest import role_graphs
-from pipeline.manifest.sample import render_shots
-from pipeline.manifest.sample.role_graphs import graph
-from pipeline.manifest.sample.scenes import compose
-from pipeline.manifest.sample.shots import MOVEMENTS, choose, tell
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.manifest import role_graphs
+from pipeline.foundation.manifest.sample import render_shots
+from pipeline.foundation.manifest.sample.role_graphs import graph
+from pipeline.foundation.manifest.sample.scenes import compose
+from pipeline.foundation.manifest.sample.shots import MOVEMENTS, choose, tell
+from pipeline.foundation.parts.errors import InputError
 
 
 @pytest.fixture(scope="module")

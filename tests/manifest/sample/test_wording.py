@@ -7,8 +7,8 @@ from collections import Counter
 
 import numpy as np
 
-from pipeline.manifest.sample.scenes import WORLD, Scene, Thing, compose
-from pipeline.manifest.sample.wording import FORMS, tokens, write_captions
+from pipeline.foundation.manifest.sample.scenes import WORLD, Scene, Thing, compose
+from pipeline.foundation.manifest.sample.wording import FORMS, tokens, write_captions
 
 SCENES = [compose(0, index) for index in range(600)]
 CAPTIONS = [

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageFilter
 
-from pipeline.manifest import Manifest
-from pipeline.manifest.columns import NO_FILE
-from pipeline.studies.audit import fingerprints
-from pipeline.studies.audit.collection import Collection, photograph, trained_on
-from pipeline.studies.audit.findings import Findings, compare
-from pipeline.studies.audit.fingerprints import Fingerprints
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.columns import NO_FILE
+from pipeline.run.studies.audit import fingerprints
+from pipeline.run.studies.audit.collection import Collection, photograph, trained_on
+from pipeline.run.studies.audit.findings import Findings, compare
+from pipeline.run.studies.audit.fingerprints import Fingerprints
 from tests.clips import encode
 
 

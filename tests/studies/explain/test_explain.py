@@ -13,14 +13,14 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.metrics.kinds import Recall
-from pipeline.evaluation.retrieval import Protocol
-from pipeline.parts.errors import InputError
-from pipeline.studies.explain import Explanation, arrays, explain, measuring, search
-from pipeline.studies.explain.differences import DIFFERENCES, STEPS, Measurement, Precision
-from pipeline.studies.explain.explained import Variant
-from pipeline.studies.explain.printed import Printed
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.metrics.kinds import Recall
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain import Explanation, arrays, explain, measuring, search
+from pipeline.judge.explain.differences import DIFFERENCES, STEPS, Measurement, Precision
+from pipeline.judge.explain.explained import Variant
+from pipeline.judge.explain.printed import Printed
 
 NAMES = [(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
 IMAGES, EACH = 120, 5

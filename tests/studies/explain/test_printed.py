@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.parts.errors import InputError
-from pipeline.studies.explain.printed import read
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain.printed import read
 
 
 @pytest.mark.parametrize(

@@ -16,18 +16,19 @@ import tiny_dual_encoders
 from PIL import Image
 from tiny_bert import tiny_bert
 
-from pipeline import settings, training
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.features.store import FeatureStore
-from pipeline.files import images
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.studies.mteb import Images, MtebCrossEncoder, MtebEncoder, of_split
-from pipeline.systems.reranking.base import PairSource
-from pipeline.training.pair_scorers import CrossScorer, LateScorer
-from pipeline.training.source import stored
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.files import images
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.make import training
+from pipeline.make.features.store import FeatureStore
+from pipeline.make.training.pair_scorers import CrossScorer, LateScorer
+from pipeline.make.training.source import stored
+from pipeline.run.studies.mteb import Images, MtebCrossEncoder, MtebEncoder, of_split
 
 pytestmark = pytest.mark.slow
 SETTINGS = settings.load(

@@ -11,16 +11,16 @@ import pytest
 from scipy.stats import rankdata, zscore
 from sorting import noisy_pairs
 
-from pipeline.evaluation.metrics import STATISTICS, evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol, as_similarity
-from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.parts.errors import InputError
-from pipeline.systems.fusion.combining import WeightedSum, mean
-from pipeline.systems.fusion.methods import FUSIONS
-from pipeline.systems.scores import fuse as fusing
-from pipeline.systems.scores.fuse import align, tune
-from pipeline.systems.scores.made import Made, Member
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, as_similarity
+from pipeline.foundation.evaluation.retrieval.similarity import Directions
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.fusion.combining import WeightedSum, mean
+from pipeline.judge.systems.fusion.methods import FUSIONS
+from pipeline.judge.systems.scores import fuse as fusing
+from pipeline.judge.systems.scores.fuse import align, tune
+from pipeline.judge.systems.scores.made import Made, Member
+from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
 OWNER = np.random.default_rng(5).permutation(np.arange(90) // 3)

@@ -9,14 +9,14 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
-from pipeline.parts.errors import InputError
-from pipeline.systems.reranking import candidates
-from pipeline.systems.scores.made import Folds, Made, Reranked as Facts
-from pipeline.systems.scores.reranked import Candidates, Combination, Reranked, source
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.reranking import candidates
+from pipeline.judge.systems.scores.made import Folds, Made, Reranked as Facts
+from pipeline.judge.systems.scores.reranked import Candidates, Combination, Reranked, source
+from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = 6, 12
 OWNER = np.repeat(np.arange(IMAGES), 2)

@@ -13,13 +13,13 @@ import torch
 import zarr
 from torch import Tensor
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings, Protocol
-from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.evaluation.retrieval.zarr_matrix import ZarrMatrix
-from pipeline.systems.fusion import methods as module
-from pipeline.systems.fusion.methods import CombMNZ, CombSum, RankFusion
-from pipeline.systems.fusion.standardised import ZScores, statistics
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.evaluation.retrieval.zarr_matrix import ZarrMatrix
+from pipeline.judge.systems.fusion import methods as module
+from pipeline.judge.systems.fusion.methods import CombMNZ, CombSum, RankFusion
+from pipeline.judge.systems.fusion.standardised import ZScores, statistics
 
 
 def standardise(scores: Tensor) -> Tensor:
@@ -198,7 +198,7 @@ def test_a_fold_is_scored_among_its_own(name: str, rng: np.random.Generator) -> 
 def test_combmnz_counts_the_systems_that_list_a_candidate(
     direction: Any, listed: int, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
 ) -> None:
-    monkeypatch.setattr("pipeline.systems.fusion.methods.LISTED", listed)
+    monkeypatch.setattr("pipeline.judge.systems.fusion.methods.LISTED", listed)
     every, weights = matrices(rng, (40, 60))[:3], [0.5, 0.3, 0.2]
     fused = CombMNZ([Matrix(each) for each in every], weights).direction(direction, 20_000)
     total, systems = np.zeros((40, 60)), np.zeros((40, 60))

@@ -17,12 +17,12 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 from tiny_scorers import CLASSES, checkpoint
 
-from pipeline.files import images
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.systems import reranking
-from pipeline.systems.reranking.base import PairSource
+from pipeline.foundation.files import images
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.reranking.base import PairSource
 
 
 @pytest.fixture(scope="module")

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline.artefacts import code
-from pipeline.evaluation.retrieval import PROTOCOLS, as_similarity
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.systems.reranking.base import PairSource
-from pipeline.systems.reranking.record import made_from
-from pipeline.systems.reranking.rerank import Job, rerank
-from pipeline.systems.reranking.tuning import choices
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.reranked import Combination
-from pipeline.systems.scores.system import System
+from pipeline.foundation.artefacts import code
+from pipeline.foundation.evaluation.retrieval import PROTOCOLS, as_similarity
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.reranking.record import made_from
+from pipeline.judge.systems.reranking.rerank import Job, rerank
+from pipeline.judge.systems.reranking.tuning import choices
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.reranked import Combination
+from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = 5, 10
 Stored = Any

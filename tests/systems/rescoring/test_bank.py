@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.parts.errors import InputError
-from pipeline.settings.paths import Paths
-from pipeline.systems.requests import RescoreRequest
-from pipeline.systems.rescoring import bank, stored
-from pipeline.systems.scores.made import Fusion, Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.requests import RescoreRequest
+from pipeline.judge.systems.rescoring import bank, stored
+from pipeline.judge.systems.scores.made import Fusion, Made
+from pipeline.judge.systems.scores.system import System
 
 WEIGHTS = [0.75, 0.25]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.evaluation.retrieval import Similarity, as_similarity
-from pipeline.parts.errors import InputError
-from pipeline.systems import rescoring
-from pipeline.systems.rescoring import corrections
-from pipeline.systems.rescoring.bank import of_test
+from pipeline.foundation.evaluation.retrieval import Similarity, as_similarity
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems import rescoring
+from pipeline.judge.systems.rescoring import corrections
+from pipeline.judge.systems.rescoring.bank import of_test
 
 
 def rescored(scores: np.ndarray, **options: int) -> Similarity:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import as_similarity
-from pipeline.evaluation.retrieval.similarity import Directions
-from pipeline.parts.errors import InputError
-from pipeline.systems import rescoring
-from pipeline.systems.rescoring import corrections
-from pipeline.systems.rescoring.bank import Bank, of_test
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import as_similarity
+from pipeline.foundation.evaluation.retrieval.similarity import Directions
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems import rescoring
+from pipeline.judge.systems.rescoring import corrections
+from pipeline.judge.systems.rescoring.bank import Bank, of_test
 
 IMAGES, CAPTIONS, BANK_IMAGES, BANK_CAPTIONS, BETA = 7, 20, 11, 13, 5.0
 

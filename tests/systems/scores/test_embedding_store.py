@@ -12,10 +12,10 @@ import pytest
 import saved
 from full_disk import no_file_larger_than
 
-from pipeline.evaluation.retrieval.collection import Collection
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores import layout
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.system import System
 
 MADE = {"dataset": "a", "members": [{"head": "mine", "checkpoint": "c"}]}
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.evaluation.retrieval import Protocol
-from pipeline.settings import Evaluate
-from pipeline.systems.scores.measured import measure, query_table
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores.measured import measure, query_table
+from pipeline.judge.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=0, block_megabytes=32)
 OWNER = np.arange(24) // 4

@@ -14,15 +14,15 @@ import pytest
 import saved
 import zarr
 
-from pipeline.evaluation import retrieval
-from pipeline.evaluation.metrics import evaluate
-from pipeline.evaluation.retrieval import Embeddings
-from pipeline.evaluation.retrieval.blocks import Matrix
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.fuse import fuse
-from pipeline.systems.scores.layout import COLUMNS, ROWS
-from pipeline.systems.scores.made import Made
-from pipeline.systems.scores.system import System
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.layout import COLUMNS, ROWS
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.system import System
 
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pipeline.manifest import Manifest
-from pipeline.report import rows
-from pipeline.report.evaluated import to_text
-from pipeline.report.markdown import to_markdown
-from pipeline.systems.scores.judged import Truth, facts
-from pipeline.systems.scores.made import Made, lacking
-from pipeline.systems.scores.system import System
+from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.judged import Truth, facts
+from pipeline.judge.systems.scores.made import Made, lacking
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.evaluated import to_text
+from pipeline.judge.tables.markdown import to_markdown
+from pipeline.run.report import rows
 
 TABLE = pd.DataFrame(
     {

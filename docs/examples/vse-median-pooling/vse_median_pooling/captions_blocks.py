@@ -4,8 +4,8 @@ indented.
 
 import pandas as pd
 
-from pipeline.manifest.reader import Reader, Source, table_of
-from pipeline.manifest.text_file import text_of
+from pipeline.foundation.manifest.reader import Reader, Source, table_of
+from pipeline.foundation.manifest.text_file import text_of
 
 
 def read(source: Source) -> pd.DataFrame:

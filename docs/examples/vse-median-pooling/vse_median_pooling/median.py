@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from pipeline.heads.pooling.base import Pooling
+from pipeline.make.heads.pooling.base import Pooling
 
 from .options import MedianPoolOptions
 

@@ -4,7 +4,7 @@ torch.
 
 from typing import Literal
 
-from pipeline.settings import Section
+from pipeline.foundation.settings import Section
 
 
 class MedianPoolOptions(Section):

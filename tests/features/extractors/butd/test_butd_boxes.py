@@ -9,7 +9,7 @@ import math
 import pytest
 import torch
 
-from pipeline.features.extractors.butd import geometry
+from pipeline.make.features.extractors.butd import geometry
 
 
 def test_anchors_are_those_of_faster_rcnn() -> None:

@@ -13,12 +13,12 @@ import torch
 from PIL import Image
 from torch import nn
 
-from pipeline.features import extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.butd import pixels
-from pipeline.features.extractors.network import caffe_resnet101
-from pipeline.files import weights
-from pipeline.parts.errors import InputError
+from pipeline.foundation.files import weights
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.butd import pixels
+from pipeline.make.features.extractors.network import caffe_resnet101
 
 
 def square(image: Image.Image, size: int) -> torch.Tensor:
@@ -84,7 +84,7 @@ def test_layers_are_caffes(network: nn.Module) -> None:
     """detectron2's ResNet with strides in the 1 x 1 convolutions computes the same."""
     from detectron2.modeling.backbone.resnet import ResNet
 
-    from pipeline.features.extractors.butd.network import Stem, stage
+    from pipeline.make.features.extractors.butd.network import Stem, stage
 
     sizes = [(3, 1, 64, 256), (4, 2, 256, 512), (23, 2, 512, 1024), (3, 2, 1024, 2048)]
     oracle = ResNet(Stem(norm="FrozenBN"), [stage(*size) for size in sizes], out_features=["res5"])

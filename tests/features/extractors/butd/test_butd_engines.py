@@ -15,18 +15,18 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline import manifest
-from pipeline.features import extraction, extractors
-from pipeline.features.extraction import worker
-from pipeline.features.extractors import Runtime, base
-from pipeline.features.extractors.butd import checkpoint, detector
-from pipeline.features.extractors.butd.options import DetectedOptions
-from pipeline.features.extractors.given_boxes import GivenBoxes
-from pipeline.features.store import FeatureStore
-from pipeline.files import weights
-from pipeline.files.digest import sha256
-from pipeline.files.images import ImageError
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files import weights
+from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.files.images import ImageError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction, extractors
+from pipeline.make.features.extraction import worker
+from pipeline.make.features.extractors import Runtime, base
+from pipeline.make.features.extractors.butd import checkpoint, detector
+from pipeline.make.features.extractors.butd.options import DetectedOptions
+from pipeline.make.features.extractors.given_boxes import GivenBoxes
+from pipeline.make.features.store import FeatureStore
 
 SMALL = {"weights": "untrained", "short_side": 96, "long_side": 160}
 EXTRAS = {"boxes", "object", "object_score", "attribute", "attribute_score"}

@@ -15,10 +15,10 @@ import pytest
 import torch
 from torch import nn
 
-from pipeline.features.extractors import base
-from pipeline.features.extractors.butd import checkpoint
-from pipeline.features.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
-from pipeline.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.extractors import base
+from pipeline.make.features.extractors.butd import checkpoint
+from pipeline.make.features.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_without_detectron2_one_line_says_how_to_install_it(
     monkeypatch.setitem(sys.modules, "detectron2", None)
     for name in [name for name in sys.modules if name.startswith("detectron2.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "pipeline.features.extractors.butd.network")
+    monkeypatch.delitem(sys.modules, "pipeline.make.features.extractors.butd.network")
     with pytest.raises(
         InputError,
         match=r"--no-build-isolation 'git\+https://github\.com/facebookresearch/detectron2",

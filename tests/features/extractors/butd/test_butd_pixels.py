@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from pipeline.features.extractors.butd.pixels import MEANS, along, resized, scale_of
+from pipeline.make.features.extractors.butd.pixels import MEANS, along, resized, scale_of
 
 
 def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:

@@ -16,13 +16,13 @@ from safetensors.torch import save_file
 from test_butd_cnn import as_published
 from timm import create_model
 
-from pipeline import settings
-from pipeline.features import extractors
-from pipeline.features.extraction import needs
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.butd import checkpoint
-from pipeline.features.extractors.network import caffe_resnet101
-from pipeline.files.weights import checkpoints
+from pipeline.foundation import settings
+from pipeline.foundation.files.weights import checkpoints
+from pipeline.make.features import extractors
+from pipeline.make.features.extraction import needs
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.butd import checkpoint
+from pipeline.make.features.extractors.network import caffe_resnet101
 
 PARAMS = Path(__file__).parents[4] / "params.yaml"
 FEWER = {"region": {"proposals": 36}}  # of 300: most of the time is spent on them
@@ -90,7 +90,7 @@ def test_first_forward_pass(
     assert [lacking for lacking, _ in needs.missing(chosen, "coco", [feature])] == [feature]
     write(tmp_path)
     monkeypatch.setattr(
-        "pipeline.files.weights._compare", lambda *of_a_file: None
+        "pipeline.foundation.files.weights._compare", lambda *of_a_file: None
     )  # random ones have no card's digest
     assert needs.missing(chosen, "coco", [feature]) == []
     how = chosen.engine_of("coco", feature)

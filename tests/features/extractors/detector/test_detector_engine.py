@@ -13,12 +13,12 @@ import tiny_dual_encoders
 from PIL import Image, ImageOps
 from safetensors.torch import load_file, save_file
 
-from pipeline import manifest
-from pipeline.features import extraction, extractors
-from pipeline.features.extractors import Runtime
-from pipeline.features.store import FeatureStore
-from pipeline.files.images import ImageError
-from pipeline.parts.errors import InputError
+from pipeline.foundation import manifest
+from pipeline.foundation.files.images import ImageError
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features import extraction, extractors
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.store import FeatureStore
 
 
 @pytest.fixture(scope="module")

@@ -21,12 +21,12 @@ from torchvision import models
 from torchvision.models import get_model
 from torchvision.transforms.functional import pil_to_tensor
 
-from pipeline.features import extractors
-from pipeline.features.extraction import needs
-from pipeline.features.extractors import Runtime
-from pipeline.features.extractors.given_boxes import GivenBoxes
-from pipeline.files.images import ImageError
-from pipeline.parts.errors import InputError, InputWarning
+from pipeline.foundation.files.images import ImageError
+from pipeline.foundation.parts.errors import InputError, InputWarning
+from pipeline.make.features import extractors
+from pipeline.make.features.extraction import needs
+from pipeline.make.features.extractors import Runtime
+from pipeline.make.features.extractors.given_boxes import GivenBoxes
 
 NOISE = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
 # Detector of torchvision -> options that leave out what its own `forward` does after its network.

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.files import expansion
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores import runs
-from pipeline.systems.scores.foreign import open_system, reading
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.files import expansion
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign import open_system, reading
+from pipeline.judge.systems.scores.judged import Columns
 
 LONG = "x" * 10_000
 ONE = np.arange(1000.0)

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.evaluation.judgements import typed_columns
-from pipeline.evaluation.judgements.columns import RUN, recognised
-from pipeline.files import expansion
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores import runs
-from pipeline.systems.scores.foreign import open_system, reading
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.judgements import typed_columns
+from pipeline.foundation.evaluation.judgements.columns import RUN, recognised
+from pipeline.foundation.files import expansion
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign import open_system, reading
+from pipeline.judge.systems.scores.judged import Columns
 
 ALLOWED, MOST = 1 << 20, 80 << 20
 COLUMNS = Columns(captions_per_image=5)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.foreign.reading import read
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign.reading import read
+from pipeline.judge.systems.scores.judged import Columns
 
 SCORES = np.arange(72, dtype=np.float32).reshape(6, 12)
 COLUMNS = Columns(captions_per_image=2)

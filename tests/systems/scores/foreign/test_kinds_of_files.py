@@ -23,10 +23,10 @@ import zarr
 from click.testing import CliRunner
 from pyarrow import parquet
 
-from pipeline.evaluation.retrieval import rank
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.retrieval import rank
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 from stages.cli import cli
 
 IMAGES, EACH, WIDTH = 6, 2, 4

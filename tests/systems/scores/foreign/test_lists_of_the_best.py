@@ -14,10 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.evaluation.retrieval import Lists, Relevance, mistakes, rank
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.retrieval import Lists, Relevance, mistakes, rank
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 IMAGES, EACH, BEST = 20, 2, 6
 CAPTIONS = IMAGES * EACH

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.evaluation.retrieval import Lists
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.retrieval import Lists
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 IMAGES, CAPTIONS, BEST = 6, 12, 4
 COLUMNS = Columns(captions_per_image=2)

@@ -21,11 +21,11 @@ import scipy.sparse
 import torch
 import zarr
 
-from pipeline.evaluation.retrieval import rank
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.retrieval import rank
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 SCORES = np.arange(72, dtype=np.float32).reshape(6, 12)
 COLUMNS = Columns(captions_per_image=2)

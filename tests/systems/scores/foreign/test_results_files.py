@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.parts.errors import InputError
-from pipeline.studies.explain import printed
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain import printed
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 # Content of a file -> its numbers, as they are printed after --published.
 FILES = {

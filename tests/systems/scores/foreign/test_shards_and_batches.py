@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from pipeline.evaluation.retrieval import rank
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns
+from pipeline.foundation.evaluation.retrieval import rank
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 COLUMNS = Columns(captions_per_image=2)
 RNG = np.random.default_rng(0)

@@ -13,11 +13,11 @@ import pytest
 import torch
 import zarr
 
-from pipeline.evaluation.retrieval import mistakes
-from pipeline.manifest import Manifest
-from pipeline.parts.errors import InputError
-from pipeline.systems.scores.foreign import open_system
-from pipeline.systems.scores.judged import Columns, notes_of_vectors
+from pipeline.foundation.evaluation.retrieval import mistakes
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns, notes_of_vectors
 
 IMAGES = 30
 COUNT = np.full(IMAGES, 5)

@@ -1,0 +1,1 @@
+"""What all others use: files, data sets, and arrays in, numbers out."""

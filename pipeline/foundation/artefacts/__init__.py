@@ -1,0 +1,38 @@
+"""Artefacts: what a command made, with the record of its request, its inputs, the code and the
+bytes.
+
+A manifest, a feature store, a head, a system and a file of results are artefacts. Each has one
+`Record`, and one rule is for all: `Artefact.outdated` compares it with a request without reading
+its data, `Artefact.verify` compares its bytes with their digests, and `making` writes it.
+"""
+
+from pipeline.foundation.artefacts.artefact import Artefact, Outdated
+from pipeline.foundation.artefacts.code import Versions, named, version, versions
+from pipeline.foundation.artefacts.making import (
+    Draft,
+    is_kept,
+    is_up_to_date,
+    made_today,
+    making,
+    record_files,
+)
+from pipeline.foundation.artefacts.record import Record, Reference
+from pipeline.foundation.artefacts.request import Request
+
+__all__ = [
+    "Artefact",
+    "Draft",
+    "Outdated",
+    "Record",
+    "Reference",
+    "Request",
+    "Versions",
+    "is_kept",
+    "is_up_to_date",
+    "made_today",
+    "making",
+    "named",
+    "record_files",
+    "version",
+    "versions",
+]

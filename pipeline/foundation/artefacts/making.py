@@ -1,0 +1,252 @@
+"""Making an artefact: one process at a time, resumed if it was interrupted, never half replaced."""
+
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.artefacts.artefact import Artefact
+from pipeline.foundation.artefacts.code import changed, named
+from pipeline.foundation.artefacts.record import Record, Reference
+from pipeline.foundation.artefacts.request import Request
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.files import atomic, outputs, streams
+from pipeline.foundation.files.compared import MATCHES
+from pipeline.foundation.parts.errors import InputError, InputWarning
+
+IfChanged = Literal["refuse", "redo"]
+
+
+@dataclass
+class Draft:
+    """An artefact that is being made."""
+
+    # Where to write: the artefact's folder, or a successor that replaces it when it is finished
+    folder: Path
+    record: Record  # Its record, unfinished
+    resumed: bool  # Whether the folder holds what an interrupted run wrote for the same request
+    facts: dict[str, Any]  # What is recorded as `Record.facts`
+    machine: Mapping[str, Any] = field(default_factory=dict)  # As for `making`
+
+    def save(self, **fields: Any) -> None:
+        """Write the record with these fields and `facts`, so that an interrupted run can be
+        resumed.
+        """
+        self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
+
+    def finish(self) -> None:
+        """Record digests of all that is in the folder, and that it is finished."""
+        # How this process multiplies is chosen when a network is loaded, after the draft was begun.
+        machines = [*self.record.machines[:-1], made_with.record() | dict(self.machine)]
+        self.record = self.record.changed(
+            contents=records.contents(self.folder), finished=True, machines=machines
+        )
+        self.save()
+
+
+@contextmanager
+def making(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any] | None = None,
+    *,
+    if_changed: IfChanged = "redo",
+    resume: bool = False,
+) -> Iterator[Draft | None]:
+    """Make an artefact, unless it is up to date. It is held for writing until the block ends.
+
+    A finished artefact that is outdated stays as it is until the new one is finished, and then is
+    replaced.
+
+    Args:
+        folder: Its folder.
+        request: What it is made for.
+        made_from: Role -> the artefact that it is made from.
+        machine: What is recorded of this machine besides `compute.made_with.record`.
+        if_changed: Whether an artefact of another request is refused or replaced. If only the code
+            differs, "refuse" warns and keeps it, or resumes it.
+        resume: Whether what an interrupted block wrote stays for the next call; else it is removed.
+
+    Yields:
+        The draft, whose folder the block fills; None if the artefact is up to date.
+    """
+    outputs.refuse_occupied(folder)
+    folder = streams.behind_links(folder)
+    with atomic.exclusive(folder):
+        atomic.put_back(folder)
+        existing = Artefact.existing(folder)
+        _refuse_foreign(folder, existing, request.kind)
+        if is_kept(folder, request, made_from, if_changed):
+            yield None
+            return
+        # One that an interrupted run may resume grows in its own folder, if that holds no finished
+        # one.
+        in_place = resume and not (existing.record.finished if existing else folder.exists())
+        successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
+        if _is_finished(
+            successor, request, made_from
+        ):  # a run was killed before its artefact took its place
+            atomic.take_place(successor, folder)
+            yield None
+            return
+        draft = _begin(successor, request, made_from, machine or {}, if_changed, resume)
+        try:
+            yield draft
+        except BaseException:
+            if not resume:
+                shutil.rmtree(successor, ignore_errors=True)
+            raise
+        draft.finish()
+        if successor != folder:
+            atomic.take_place(successor, folder)
+
+
+def is_kept(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    if_changed: IfChanged = "redo",
+) -> bool:
+    """Whether `making` would leave a folder as it is; InputError if its record was edited or
+    `if_changed` refuses.
+
+    For those who ask before they load data. folder, request, made_from, if_changed: as there.
+    """
+    existing = Artefact.existing(folder)
+    if existing is None:
+        if if_changed == "refuse" and (folder / records.FILE).exists():
+            records.require(folder)  # a damaged record: what was made is not thrown away
+        return False
+    outdated = existing.outdated(request, made_from)
+    if outdated is None:
+        return True
+    if outdated.because == "unfinished" or if_changed == "redo":
+        return False
+    if outdated.because == "versions":
+        warnings.warn(
+            f"{folder}: {outdated.text}; --if-changed redo makes it again",
+            InputWarning,
+            stacklevel=4,
+        )
+        return True
+    raise InputError(
+        f"{folder}: {outdated.text}; --if-changed redo replaces it, or keep both: --out, or another name"
+    )
+
+
+def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Reference]) -> bool:
+    existing = Artefact.existing(folder)
+    return existing is not None and existing.outdated(request, made_from) is None
+
+
+def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
+    """Refuse to replace what is no artefact, or one of another kind."""
+    if existing and existing.record.kind != kind:
+        raise InputError(
+            f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name"
+        )
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"{folder}: exists and is a file, not {kind}; move it, or choose another name"
+        )
+    if not folder.is_dir() or (folder / records.FILE).exists():
+        return
+    names = sorted({*os.listdir(folder)} - {f"{records.FILE}.partial"})
+    if names:
+        raise InputError(
+            f"{folder}: exists, holds {names[0]} and no {records.FILE}, and so is not {kind} of this "
+            "pipeline; move it, or choose another name"
+        )
+
+
+def _begin(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any],
+    if_changed: IfChanged,
+    resume: bool,
+) -> Draft:
+    """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
+    current = made_with.record() | dict(machine)
+    earlier = Artefact.existing(folder)
+    outdated = earlier.outdated(request, made_from) if earlier else None
+    resumed = resume and outdated is not None and outdated.because == "unfinished"
+    if resumed and earlier and (parts := changed(earlier.record.versions, request.versions())):
+        resumed = if_changed == "refuse"
+        if resumed:
+            warnings.warn(
+                f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
+                InputWarning,
+                stacklevel=4,
+            )
+    if resumed and earlier:
+        machines = earlier.record.machines
+        if machines[-1:] != [current]:
+            machines = [*machines, current]
+        record = earlier.record.changed(machines=machines)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        record = Record(
+            kind=request.kind,
+            request=request.recorded(),
+            made_from=dict(made_from),
+            versions=dict(request.versions()),
+            machines=[current],
+        )
+    draft = Draft(folder, record, resumed, dict(record.facts), machine)
+    draft.save()
+    return draft
+
+
+def made_today(
+    request: Request, made_from: Mapping[str, Reference], facts: dict[str, Any]
+) -> Record:
+    """The finished record of a request, made_from these artefacts now, with facts; kept outside
+    record.json.
+    """
+    return Record(
+        kind=request.kind,
+        request=request.recorded(),
+        made_from=dict(made_from),
+        facts=facts,
+        versions=dict(request.versions()),
+        machines=[made_with.today()],
+        finished=True,
+    )
+
+
+def is_up_to_date(folder: Path, request: Request) -> bool:
+    """Whether small files in a folder, recorded by `record_files`, are those of a request,
+    unchanged.
+    """
+    existing = Artefact.existing(folder)
+    return (
+        existing is not None
+        and existing.outdated(request, {}) is None
+        and all(step.verdict == MATCHES for step in existing.verify())
+    )
+
+
+def record_files(folder: Path, request: Request, files: Iterable[Path]) -> Record:
+    """Return the record, saved in a folder, of small files that a command wrote there for a
+    request.
+    """
+    contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
+    return records.save(
+        folder,
+        Record(
+            kind=request.kind,
+            request=request.recorded(),
+            contents=contents,
+            finished=True,
+            versions=dict(request.versions()),
+        ),
+    )

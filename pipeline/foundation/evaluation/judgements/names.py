@@ -1,0 +1,191 @@
+"""Which image or caption an id in a file of judgements or a run means.
+
+    12, image:12, caption:55     ids of the manifest
+    beach/a.jpg, a               an image's file, where the manifest is known
+    a.jpg#0                      the first caption of that image, as Flickr8k and Flickr30k number
+                                 them
+
+Without a manifest, an id of text becomes a number by its digest: the same text is the same id in
+every file.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.foundation.evaluation.retrieval import Collection, Ids
+from pipeline.foundation.files import image_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The side of an id: an image, a caption, or one that is not written like either.
+IMAGE = 1
+CAPTION = 0
+EITHER = -1
+Sides = npt.NDArray[np.int8]
+# What ids of text that are in no pool become.
+UNKNOWN = np.iinfo(np.int64).min
+PREFIX = r"^(image|caption)[:_-]?([0-9]+)$"
+NUMBER = re.compile(r"-?\d{1,18}")
+PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)", re.IGNORECASE)
+
+
+class Names:
+    """Finds ids by how they are written, in a pool; None for one that is not known otherwise.
+
+    files: reads the images' files in the pool's order, for ids of text alone; None where they are
+        not known.
+    """
+
+    def __init__(
+        self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None
+    ) -> None:
+        self.collection = collection
+        self._files = files
+        self.by_file = files is not None
+        self._find: Callable[[str], tuple[int, int]] | None = None
+
+    def of(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
+        """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides,
+        int8 [n].
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        try:
+            ids = column.cast(pa.int64()).to_numpy()
+        except (pa.ArrowInvalid, ValueError):
+            pass
+        else:
+            return ids, np.full(len(column), EITHER, np.int8)
+        has_prefix = compute.match_substring_regex(column, PREFIX).to_numpy(zero_copy_only=False)
+        bare = column
+        if has_prefix.any():
+            bare = compute.replace_substring_regex(column, PREFIX, r"\2")
+        try:
+            ids = bare.cast(pa.int64()).to_numpy()
+        except (pa.ArrowInvalid, ValueError):
+            return self._of_text(column)
+        images = compute.starts_with(column, "image").to_numpy(zero_copy_only=False)
+        prefixed = np.where(images, IMAGE, CAPTION)
+        return ids, np.where(has_prefix, prefixed, EITHER).astype(np.int8)
+
+    def _of_text(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
+        coded = column.combine_chunks().dictionary_encode()
+        if hasattr(coded, "chunk"):
+            coded = coded.chunk(0)
+        ids = []
+        sides = []
+        for text in coded.dictionary.to_pylist():
+            number, side = self.sided(text or "")
+            ids.append(number)
+            sides.append(side)
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        return np.array(ids, np.int64)[codes], np.array(sides, np.int8)[codes]
+
+    def one(self, text: str) -> int:
+        """Find an id, `UNKNOWN` for what is none."""
+        return self.sided(text)[0]
+
+    def sided(self, text: str) -> tuple[int, int]:
+        """Find an id and its side."""
+        prefixed = re.fullmatch(PREFIX[1:-1], text)
+        if prefixed:
+            kind, digits = prefixed.groups()
+            side = CAPTION
+            if kind == "image":
+                side = IMAGE
+            if not NUMBER.fullmatch(digits):
+                return UNKNOWN, side
+            return int(digits), side
+        if NUMBER.fullmatch(text):
+            return int(text), EITHER
+        if self._find is None:
+            self._find = self._finder()
+        return self._find(text)
+
+    def _finder(self) -> Callable[[str], tuple[int, int]]:
+        if self.collection is None:
+            return by_digest
+        if self._files is None:
+            return _of_pool(self.collection)
+        return _of_files(self.collection, self._files())
+
+
+def _of_pool(collection: Collection) -> Callable[[str], tuple[int, int]]:
+    """Finds texts by their digests among the ids of a pool."""
+    known = {*collection.image_ids.tolist(), *collection.caption_ids.tolist()}
+
+    def find(text: str) -> tuple[int, int]:
+        number, side = by_digest(text)
+        if number not in known:
+            return UNKNOWN, EITHER
+        return number, side
+
+    return find
+
+
+def _of_files(collection: Collection, files: Sequence[str]) -> Callable[[str], tuple[int, int]]:
+    """Finds images by their files, and captions by their image's file and their number."""
+    tables = (image_names.by_name(files), image_names.by_number(files))
+    order = np.argsort(collection.caption_image, kind="stable")
+    first = np.searchsorted(collection.caption_image[order], np.arange(len(files) + 1))
+
+    def row_of(text: str) -> int | None:
+        for table, names in tables:
+            for name in names(text):
+                if name in table:
+                    return table[name]
+        return None
+
+    def find(text: str) -> tuple[int, int]:
+        row = row_of(text)
+        if row is not None:
+            return int(collection.image_ids[row]), IMAGE
+        file, _, place = text.rpartition("#")
+        if not place.isdigit():
+            return UNKNOWN, EITHER
+        row = row_of(file)
+        if row is None:
+            return UNKNOWN, EITHER
+        captions = order[first[row] : first[row + 1]]
+        if int(place) >= len(captions):
+            return UNKNOWN, CAPTION
+        return int(collection.caption_ids[captions[int(place)]]), CAPTION
+
+    return find
+
+
+def by_digest(text: str) -> tuple[int, int]:
+    """The number of an id of text, below -1 so that it is no number of a file, `UNKNOWN` for "";
+    and its side.
+    """
+    if not text:
+        return UNKNOWN, EITHER
+    side = EITHER
+    if PICTURE.fullmatch(text):
+        side = IMAGE
+    elif PICTURE.fullmatch(text.partition("#")[0]):
+        side = CAPTION
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    number = int.from_bytes(digest, "little") >> 2
+    return -2 - number, side
+
+
+def by_sides(query: tuple[Ids, Sides], document: tuple[Ids, Sides]) -> tuple[Any, ...]:
+    """Which ids are images: those of images and of captions, int64 [n] each, whether images ask,
+    and what is wrong.
+
+    Of two plain numbers the query is a caption and the document an image; of one, it is what the
+    other is not. Wrong is bool [n]: rows that pair two of a kind.
+    """
+    one, side = query
+    other, answer = document
+    asks = np.where(side == EITHER, answer == CAPTION, side == IMAGE)
+    wrong = (side == answer) & (side != EITHER)
+    return np.where(asks, one, other), np.where(asks, other, one), asks, wrong

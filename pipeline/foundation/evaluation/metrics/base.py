@@ -1,0 +1,338 @@
+"""What every metric offers: a number for each query, and how these become one, with its 95 %
+interval.
+
+Intervals are over test sets of other images, each drawn with its captions.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics.numbers import Statistic, nested
+from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
+from pipeline.foundation.evaluation.retrieval.placements import Placements, place
+from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
+from pipeline.foundation.evaluation.student import quantile
+
+Cutoff = Literal["none", "optional", "needed"]
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """One direction's queries after ranking."""
+
+    best: QueryRanks  # each query's best right candidate
+    drawn_with: np.ndarray  # int64 [Q], the image with which intervals draw each query
+    # All right candidates of the same queries; None where no metric asks for them.
+    every: Placements | None = None
+
+    @property
+    def placements(self) -> Placements:
+        """All right candidates; for metrics with `needs_every`."""
+        assert self.every is not None
+        return self.every
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Both directions of one pool, and how ties count."""
+
+    i2t: Ranked
+    t2i: Ranked
+    images: int
+    ties: Ties = "expected"
+
+    @classmethod
+    def of(
+        cls, ranks: Ranks, ties: Ties, every: tuple[Placements, Placements] | None = None
+    ) -> "Fold":
+        """Bring together what was counted of one pool."""
+        owner = ranks.relevance.drawn_with[ranks.t2i.query]
+        i2t = None
+        t2i = None
+        if every is not None:
+            i2t = every[0].broken(ties)
+            t2i = every[1].broken(ties)
+        of_images = Ranked(ranks.i2t, ranks.i2t.query, i2t)
+        of_captions = Ranked(ranks.t2i, owner, t2i)
+        return cls(of_images, of_captions, ranks.shape[0], ties)
+
+    def ranked(self, direction: str) -> Ranked:
+        """The queries of one direction."""
+        if direction == "i2t":
+            return self.i2t
+        return self.t2i
+
+
+@dataclass(frozen=True)
+class Metric(ABC):
+    """A metric with its cutoff: nDCG@10.
+
+    A subclass sets the class variables and writes `of_queries`; its docstring says what it is, and
+    names its source. All but ranks are shares from 0 to `most`, which are printed in percent.
+    """
+
+    name: ClassVar[str]  # As it is printed, without a cutoff
+    cutoff: ClassVar[Cutoff] = "none"  # Whether it has a K
+    # Whether it asks for all right candidates of a query, or for the best alone.
+    needs_every: ClassVar[bool] = False
+    less_is_better: ClassVar[bool] = False  # Whether the smallest value is the best
+    is_share: ClassVar[bool] = True  # Whether it is printed in percent
+    is_median: ClassVar[bool] = False  # Whether the queries' median is taken, not their mean
+    # None for a number for each direction; else the sum of both directions' is taken, divided by
+    # this.
+    summed: ClassVar[float | None] = None
+    most: ClassVar[float] = 1
+    k: int | None = None
+    # Candidates of a lower grade are wrong, `nDCG(rel=2)@10`; None: every one with a grade above 0
+    # is right.
+    grade: float | None = field(default=None)
+
+    def __str__(self) -> str:
+        name = self.name
+        if self.grade is not None:
+            name += f"(rel={self.grade:g})"
+        if self.k is not None:
+            name += f"@{self.k}"
+        return name
+
+    @property
+    def asks_for_every(self) -> bool:
+        """Whether all right candidates must be placed."""
+        return self.needs_every or self.grade is not None
+
+    @property
+    def scale(self) -> float:
+        """By what a value is multiplied when it is printed."""
+        if self.is_share:
+            return 100
+        return 1
+
+    def number(
+        self, folds: Sequence["Fold"], direction: str, values: Sequence[Floats] | None = None
+    ) -> float:
+        """The metric as printed, shares in percent: the mean over folds of the mean or median over
+        queries.
+
+        values: what `values` gave for each fold of the direction, "" for a metric that is `summed`,
+            if known.
+        """
+        if not values:
+            values = [self.values(fold.ranked(direction), fold.ties) for fold in folds]
+        means = [self._mean(of_fold) for of_fold in values]
+        return float(np.mean(means))
+
+    def _mean(self, values: Floats) -> float:
+        if self.is_median:
+            return float(np.median(values))
+        return self.scale * math.fsum(values) / len(values)
+
+    def values(self, ranked: Ranked, ties: Ties) -> Floats:
+        """The value of each of one direction's ranked queries, float64 [Q], by how ties count.
+
+        With a `grade`, candidates below it are wrong, and a query without a right candidate has 0.
+        """
+        if self.grade is None:
+            return self.of_queries(ranked, ties)
+        placements = ranked.placements.at_least(self.grade)
+        right = Ranked(placements.best(), ranked.drawn_with, placements)
+        return self.of_queries(right, ties)
+
+    @abstractmethod
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        """The value of each query, float64 [Q], where every candidate with a grade is right.
+
+        Args:
+            ranked: One direction's queries; `ranked.every` has the ties broken already.
+            ties: "expected" asks for the exact mean over all orders of tied candidates, the others
+                for the worst or the best.
+
+        Raises:
+            InputError: If a rank is needed and not known: a run file may leave out a right
+                candidate.
+        """
+
+
+CONFIDENCE = 0.95
+DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets in memory at once
+
+
+class Sampling(Protocol):
+    """The settings that metrics need."""
+
+    resamples: int  # how many test sets are drawn for the interval of a median
+    seed: int  # of the drawing
+    block_megabytes: float  # size of all blocks in memory at once (10^6 bytes)
+
+
+def fold_of(
+    source: Scores,
+    ranks: Ranks,
+    metrics: Sequence[Metric],
+    ties: Ties,
+    block_megabytes: float = 32,
+    progress: Callable[[int], object] = lambda queries: None,
+) -> Fold:
+    """One pool, with all right candidates placed where a metric asks for them."""
+    if not any(metric.asks_for_every for metric in metrics):
+        return Fold.of(ranks, ties)
+    relevance = ranks.relevance
+    images = ranks.shape[0]
+    of_images = place(source, relevance, "i2t", block_megabytes, progress)
+    of_captions = place(
+        source, relevance, "t2i", block_megabytes, lambda done: progress(images + done)
+    )
+    return Fold.of(ranks, ties, (of_images, of_captions))
+
+
+def with_intervals(
+    metrics: Sequence[Metric],
+    folds: Sequence[Fold],
+    resamples: int = 1000,
+    seed: int = 0,
+    directions: Sequence[str] = ("i2t", "t2i"),
+) -> dict[Statistic, Interval]:
+    """Compute several metrics with their 95 % intervals."""
+    numbers = {}
+    for metric in metrics:
+        ways = directions
+        if metric.summed is not None:
+            ways = [""]
+        for way in ways:
+            statistic = Statistic(way, str(metric))
+            numbers[statistic] = _with_interval(metric, folds, way, resamples, seed)
+    return numbers
+
+
+def as_dict(numbers: Mapping[Statistic, Interval]) -> dict[str, Any]:
+    """Turn numbers into plain JSON values."""
+    values = {}
+    ends = {}
+    for statistic, interval in numbers.items():
+        values[statistic] = interval.value
+        ends[statistic] = [interval.low, interval.high]
+    return {**nested(values), "interval": nested(ends)}
+
+
+def _with_interval(
+    metric: Metric, folds: Sequence[Fold], way: str, resamples: int, seed: int
+) -> Interval:
+    directions = ["i2t", "t2i"]
+    if way:
+        directions = [way]
+    parts = []
+    for direction in directions:
+        ranked = [fold.ranked(direction) for fold in folds]
+        values = [
+            metric.values(queries, fold.ties) for queries, fold in zip(ranked, folds, strict=True)
+        ]
+        owners = [queries.drawn_with for queries in ranked]
+        parts.append((values, owners))
+    values, owners = parts[0]
+    value = metric.number(folds, way, values)
+    if metric.is_median:
+        low, high = of_median(values, owners, resamples, seed)
+        return Interval(value, low, high, CONFIDENCE)
+    by_image = joint(parts) / (metric.summed or 1)
+    if not metric.is_share:
+        low, high = of_mean(value, by_image, least=1)
+        return Interval(value, low, high, CONFIDENCE)
+    scale = metric.scale * metric.most
+    low, high = of_mean_share(value / scale, by_image / metric.most, CONFIDENCE)
+    return Interval(value, scale * low, scale * high, CONFIDENCE)
+
+
+def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
+    """For each image of all folds, how far its queries' values are from their mean; of several
+    means, such as both directions, the sum of these.
+    """
+    count = len(parts[0][0])
+    folds = []
+    for fold in range(count):
+        of_fold = [(values[fold], owners[fold]) for values, owners in parts]
+        folds.append(_apart(of_fold))
+    images = sum(len(apart) for apart in folds)
+    # A number is the mean over folds, so an image of a smaller fold has more weight.
+    return np.concatenate([apart * (images / (count * len(apart))) for apart in folds])
+
+
+def _apart(parts: Sequence[tuple[Floats, Ids]]) -> Floats:
+    """For each image of one fold, how far its queries' values are from their mean; of several
+    means, such as both directions, the sum of these.
+    """
+    images = 1 + max(int(owner.max()) for _, owner in parts)
+    counts = [np.bincount(owner, minlength=images) for _, owner in parts]
+    asked = np.any(counts, axis=0)
+    apart = np.zeros(images)
+    for (values, owner), count in zip(parts, counts, strict=True):
+        total = np.bincount(owner, values, minlength=images)
+        mean = total.sum() / count.sum()
+        apart += (total - mean * count) / count[asked].mean()
+    return apart[asked]
+
+
+def of_mean(value: float, apart: Floats, least: float) -> tuple[float, float]:
+    """Compute Student's interval of a mean of any values."""
+    freedom = max(len(apart) - 1, 1)
+    deviation = np.sqrt((apart**2).sum() / (freedom * len(apart)))
+    half = float(quantile(freedom, (1 + CONFIDENCE) / 2) * deviation)
+    return max(least, value - half), value + half
+
+
+def of_median(
+    values: Sequence[Floats], owners: Sequence[Ids], resamples: int, seed: int
+) -> tuple[float, float]:
+    """Compute the percentile bootstrap's interval of a median over queries, with images drawn
+    within each fold.
+
+    Source:
+        Efron and Tibshirani, 1993, chapter 13.
+    """
+    generator = np.random.default_rng(seed)
+    folds = [_in_one_order(*fold) for fold in zip(values, owners, strict=True)]
+    folds.sort(key=_as_bytes)
+    medians = [_medians(*fold, resamples, generator) for fold in folds]
+    drawn = np.mean(medians, axis=0)
+    low, high = np.quantile(drawn, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def _as_bytes(fold: tuple[Floats, Ids]) -> list[bytes]:
+    return [array.tobytes() for array in fold]
+
+
+def _in_one_order(values: Floats, owner: Ids) -> tuple[Floats, Ids]:
+    """Sort values, and number their images by the values that each has, so that the same are drawn
+    in any order of images.
+    """
+    image = np.unique(owner, return_inverse=True)[1]
+    order = np.lexsort((values, image))
+    ends = np.cumsum(np.bincount(image))
+    by_image = [part.tobytes() for part in np.split(values[order], ends[:-1])]
+    images = len(by_image)
+    number = np.empty(images, np.int64)
+    number[sorted(range(images), key=by_image.__getitem__)] = np.arange(images)
+    order = np.lexsort((number[image], values))
+    return values[order], number[image][order]
+
+
+def _medians(values: Floats, image: Ids, resamples: int, generator: np.random.Generator) -> Floats:
+    """The medians of values, ascending, each of one of so many images that are drawn again."""
+    images = int(image.max()) + 1
+    chances = np.full(images, 1 / images)
+    medians = []
+    at_once = max(1, DRAWN_AT_ONCE // len(values))
+    for start in range(0, resamples, at_once):
+        count = min(at_once, resamples - start)
+        weights = generator.multinomial(images, chances, size=count)
+        total = np.cumsum(weights[:, image], axis=1)
+        for cumulated in total:
+            size = cumulated[-1]
+            # The two middle ones of the queries that were drawn, in order.
+            middle = np.searchsorted(cumulated, [(size + 1) // 2, size // 2 + 1])
+            medians.append(values[middle].mean())
+    return np.array(medians)

@@ -1,0 +1,227 @@
+"""What every evaluation measures: R@1, R@5, R@10, median and mean rank of both directions, and
+RSUM.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.metrics.base import (
+    Fold,
+    Metric,
+    Sampling,
+    as_dict,
+    fold_of,
+    with_intervals,
+)
+from pipeline.foundation.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
+from pipeline.foundation.evaluation.metrics.numbers import RECALLS, RSUM, Statistic, nested
+from pipeline.foundation.evaluation.retrieval import (
+    Direction,
+    Progress,
+    Protocol,
+    Ranks,
+    Scores,
+    Ties,
+    protocol as find,
+)
+from pipeline.foundation.evaluation.retrieval.placements import NEVER
+from pipeline.foundation.evaluation.retrieval.ranks import check_ties
+from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.evaluation.retrieval.workers import after
+
+WAYS: tuple[Direction, ...] = ("i2t", "t2i")
+OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank())
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Everything measured on one similarity matrix."""
+
+    # Recalls in percent and ranks from 1 of each direction, and RSUM; with folds the means over
+    # them. NaN for what lists of the best candidates do not tell: ranks of what is not listed, and
+    # a direction that has no lists.
+    numbers: Mapping[Statistic, float]
+    images: int  # How many were ranked
+    captions: int  # How many were ranked
+    captions_unused: int  # How many the protocol leaves out (a sixth caption of an image, say)
+    protocol: str
+    ties: Ties
+    # The counts of every query, one entry for each fold (or one alone).
+    ranks: tuple[Ranks, ...] = field(repr=False, compare=False)
+
+    def __getitem__(self, statistic: tuple[str, str]) -> float:
+        """A number by its direction and metric: `metrics["i2t", "R@1"]`."""
+        return self.numbers[Statistic(*statistic)]
+
+    @property
+    def rsum(self) -> float:
+        """The sum of the six recalls, in percent: at most 600."""
+        return self.numbers[RSUM]
+
+    @property
+    def directions(self) -> list[Direction]:
+        """The directions that have queries."""
+        return [way for way in WAYS if self.queries[way]]
+
+    @property
+    def queries(self) -> dict[str, int]:
+        """How many queries each direction has."""
+        return {
+            "i2t": sum(len(fold.i2t) for fold in self.ranks),
+            "t2i": sum(len(fold.t2i) for fold in self.ranks),
+        }
+
+    @property
+    def tied(self) -> dict[str, int]:
+        """For how many of them a wrong item ties with the right one."""
+        return {
+            "i2t": sum(fold.i2t.tied for fold in self.ranks),
+            "t2i": sum(fold.t2i.tied for fold in self.ranks),
+        }
+
+    @property
+    def folds(self) -> list["Metrics"]:
+        """The numbers of each fold."""
+        return [measure([ranks], self.protocol, self.ties) for ranks in self.ranks]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The numbers as JSON values, None for NaN: by direction, with RSUM, the sizes and how they
+        were measured.
+        """
+        known: dict[Statistic, float | None] = {}
+        for statistic, value in self.numbers.items():
+            known[statistic] = None if math.isnan(value) else value
+        numbers = nested(known) | {
+            "images": self.images,
+            "captions": self.captions,
+            "captions_unused": self.captions_unused,
+            "queries": self.queries,
+            "tied": self.tied,
+            "ties": self.ties,
+            "protocol": self.protocol,
+        }
+        if len(self.ranks) > 1:
+            numbers["folds"] = [fold.as_dict() for fold in self.folds]
+        return numbers
+
+
+def evaluate(
+    similarity: object,
+    truth: object,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    block_megabytes: float = 32,
+    progress: Progress | None = None,
+) -> Metrics:
+    """Measure image-text retrieval in both directions.
+
+    i2t (image query, "caption retrieval") hits if the best-ranked of the image's captions is among
+    the first K, t2i (caption query, "image retrieval") if the caption's image is.
+
+    Args:
+        similarity: [I images, C captions], as an array, a tensor, a zarr array, the path of a
+            `.npy` file or zarr array, `Embeddings`, or a fusion of these.
+        truth: What is right: integers [C], the row of each caption's image, or a `Relevance` (see
+            `rank`).
+        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        ties: "expected" gives the exact mean over all ways to break ties; "pessimistic" and
+            "optimistic" are its bounds.
+        block_megabytes: See `rank`.
+        progress: See `rank`.
+
+    Returns:
+        Recalls in percent, and ranks from 1. The median rank is the median over queries of their
+        expected ranks. No number is rounded.
+
+    Raises:
+        InputError: For bad shapes and types, for a NaN or infinity, or if the protocol's rules are
+            broken.
+
+    >>> import numpy as np
+    >>> evaluate(np.eye(2), [0, 1])["t2i", "R@1"]
+    100.0
+    """
+    check_ties(ties)
+    rules = find(protocol)
+    source = retrieval.as_similarity(similarity)
+    relevance = as_relevance(truth, source.shape)
+    ranks = []
+    used = []
+    for images, captions in rules.parts(relevance.owner, source.shape[0]):
+        ranked = None
+        if progress is not None:
+            ranked = after(progress, int(images[0]))
+        pool = retrieval.select(source, images, captions)
+        right = relevance.select(images, captions)
+        ranks.append(retrieval.rank(pool, right, block_megabytes, ranked))
+        used.append(captions)
+    unused = source.shape[1] - len(np.unique(np.concatenate(used)))
+    return measure(ranks, rules.name, ties, unused)
+
+
+def measure(
+    ranks: Sequence[Ranks], protocol: str = "all", ties: Ties = "expected", captions_unused: int = 0
+) -> Metrics:
+    """The metrics of ranks: of one pool, or of several folds, whose mean is taken.
+
+    protocol, ties: the name of the rules, and how ties count. captions_unused: how many captions
+        the rules leave out.
+    """
+    folds = [Fold.of(of_fold, ties) for of_fold in ranks]
+    numbers = {}
+    for way in WAYS:
+        for metric in OF_DIRECTIONS:
+            numbers[Statistic(way, str(metric))] = _number(metric, folds, way)
+    numbers[RSUM] = RSum().of(numbers)
+    images = sum(of_fold.shape[0] for of_fold in ranks)
+    captions = sum(of_fold.shape[1] for of_fold in ranks)
+    return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
+
+
+def _number(metric: Metric, folds: Sequence[Fold], way: Direction) -> float:
+    """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is
+    not listed.
+    """
+    for fold in folds:
+        greater = fold.ranked(way).best.greater
+        if not len(greater):
+            return math.nan
+        if not metric.is_share and (greater >= NEVER).any():
+            return math.nan
+    return metric.number(folds, way)
+
+
+def of_pool(
+    metrics: Sequence[Metric],
+    source: Scores,
+    truth: object,
+    found: Metrics,
+    rules: str | Protocol,
+    settings: Sampling,
+    progress: Callable[[int], object],
+) -> dict[str, Any]:
+    """Compute several metrics of a pool whose best right candidates are ranked already."""
+    relevance = as_relevance(truth, source.shape)
+    parts = find(rules).parts(relevance.owner, source.shape[0])
+    folds = []
+    done = 0
+    for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
+        pool = retrieval.select(source, images, captions)
+        advance = partial(_of_fold, progress, done, len(images), len(images) + len(captions))
+        fold = fold_of(pool, ranks, metrics, found.ties, settings.block_megabytes, advance)
+        folds.append(fold)
+        done += len(images)
+    numbers = with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
+    return as_dict(numbers)
+
+
+def _of_fold(
+    progress: Callable[[int], object], before: int, images: int, queries: int, done: int
+) -> None:
+    progress(before + done * images // queries)

@@ -1,0 +1,145 @@
+"""Systems side by side, each with one or several seeds, as plain JSON values."""
+
+from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, Context
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from pipeline.foundation.evaluation.metrics.numbers import RSUM, STATISTICS, Statistic, at, nested
+from pipeline.foundation.evaluation.metrics.standard import Metrics
+from pipeline.foundation.evaluation.statistics.letters import letters
+from pipeline.foundation.evaluation.statistics.significance import (
+    LEVEL,
+    Comparison,
+    compare,
+    deviations,
+    enough_samples,
+    holm,
+    holm_factors,
+)
+
+# One of those that `together` gives, with what the caller adds: split, language.
+Contrast: TypeAlias = Mapping[str, Any]
+CANNOT_TELL = "cannot tell"
+
+
+def together(
+    pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]], samples: int, seed: int
+) -> list[dict[str, Any]]:
+    """Compare pairs of systems that are printed together, with Holm's correction for all of them.
+
+    RSUMs are one family, recalls another. Where a difference is not significant after correction,
+    its row has what it needs: how many images, or seeds of both systems, would make one of this
+    size significant with a power of 0.8, if the other tests have the same order. samples: the least
+    number of swaps of a test; more are drawn where Holm's correction needs them.
+    """
+    samples = enough_samples(samples, (len(STATISTICS) - 1) * len(pairs))
+    contrasts = []
+    of_recalls = []
+    of_sums = []
+    for a, b in pairs:
+        tested = compare(a, b, samples, seed=seed)
+        contrast = _contrast(a, b, tested)
+        contrasts.append(contrast)
+        tests = [(at(contrast, name), tested[name]) for name in STATISTICS]
+        of_recalls += tests[:-1]
+        of_sums += tests[-1:]
+    _correct(of_recalls)
+    _correct(of_sums)
+    return contrasts
+
+
+def _correct(family: Sequence[tuple[dict[str, Any], Comparison]]) -> None:
+    """Correct the p of a family's tests for each other, and write the verdicts into their rows."""
+    chances = [test.p for _, test in family]
+    corrections = zip(holm(chances), holm_factors(chances), strict=True)
+    for (row, test), (corrected, factor) in zip(family, corrections, strict=True):
+        needs = None
+        if corrected >= LEVEL:
+            needs = test.evidence.needs(LEVEL / factor)
+        row["holm"] = corrected
+        row["verdict"] = _verdict(row["difference"], needs)
+        row["needs"] = needs
+
+
+def _contrast(
+    a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statistic, Comparison]
+) -> dict[str, Any]:
+    spread_of_a = _spread(a)
+    spread_of_b = _spread(b)
+    rows = {}
+    for name, test in tested.items():
+        difference = test.difference
+        spread = {"a": spread_of_a.get(name), "b": spread_of_b.get(name)}
+        rows[name] = {
+            "a": _mean(a, name),
+            "b": _mean(b, name),
+            "difference": difference.value,
+            "interval": [difference.low, difference.high],
+            "p": test.p,
+            "resolution": test.resolution,
+            "spread": spread,
+        }
+    over = ["images"]
+    if tested[RSUM].over_seeds:
+        over.append("seeds")
+    return {
+        "images": a[0].images,
+        "captions": a[0].captions,
+        "protocol": a[0].protocol,
+        "ties": a[0].ties,
+        "seeds": {"a": len(a), "b": len(b)},
+        "over": over,
+        **nested(rows),
+    }
+
+
+def _spread(runs: Sequence[Metrics]) -> Mapping[Statistic, float]:
+    """The deviations of runs, which one run alone does not have."""
+    if len(runs) == 1:
+        return {}
+    return deviations(runs)
+
+
+def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
+    return sum(run[name] for run in runs) / len(runs)
+
+
+def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
+    """In words: higher, lower, or "cannot tell; 3,500 images would"."""
+    if needs is not None:
+        return f"{CANNOT_TELL}; {would_tell(needs)}"
+    if difference > 0:
+        return "higher"
+    return "lower"
+
+
+def would_tell(needs: Mapping[str, int | None]) -> str:
+    """What would make a difference significant, rounded up to two digits: "9 seeds would"."""
+    for unit in ("seeds", "images"):
+        number = needs.get(unit)
+        if number:
+            rounded = int(Context(2, ROUND_CEILING).create_decimal(number))
+            return f"{rounded:,} {unit} would"
+    return "no number would"
+
+
+def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
+    """The letters of systems by RSUM, from the contrasts of all their pairs, in the order of
+    `combinations`.
+
+    Systems share a letter exactly if they do not differ significantly; `a` is that of the
+    largest RSUM.
+    """
+    systems = 2
+    while systems * (systems - 1) // 2 < len(contrasts):
+        systems += 1
+    pairs = combinations(range(systems), 2)
+    rows = {}
+    for pair, contrast in zip(pairs, contrasts, strict=True):
+        rows[pair] = contrast[RSUM.metric]
+    means = [rows[0, 1]["a"]]
+    for system in range(1, systems):
+        means.append(rows[0, system]["b"])
+    different = {pair for pair, row in rows.items() if row["holm"] < LEVEL}
+    return letters(means, different)

@@ -1,0 +1,32 @@
+"""Splits of images whose annotations name none, drawn by a fixed seed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipeline.foundation.parts.errors import InputError
+
+# The shares of the images; the rest is for training.
+SHARES = {"val": 0.1, "test": 0.1}
+# Images that a split must have at least.
+FEWEST = {"train": 8, "val": 2, "test": 2}
+
+
+def draw(files: Sequence[str]) -> dict[str, str]:
+    """Draw a split for each image: file -> split."""
+    needed = sum(FEWEST.values())
+    if len(files) < needed:
+        of_splits = ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items())
+        raise InputError(
+            f"the annotations name {len(files)} images or clips; training needs at least {needed}, "
+            f"{of_splits}"
+        )
+    order = np.random.default_rng(0).permutation(len(files))
+    drawn = dict.fromkeys(files, "train")
+    start = 0
+    for split, share in SHARES.items():
+        count = max(FEWEST[split], round(share * len(files)))
+        for image in order[start : start + count]:
+            drawn[files[image]] = split
+        start += count
+    return drawn

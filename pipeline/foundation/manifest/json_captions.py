@@ -1,0 +1,285 @@
+"""Photographs with captions in JSON: COCO's own annotations, and Karpathy's files of COCO,
+Flickr30K and Flickr8k.
+
+COCO's are captions_val2014.json, instances_train2017.json, or the folder `annotations` with
+several. The split is that of the file's name. Instances have no captions: an image's caption is
+then the names of its objects, so that its features can be extracted. Karpathy's are
+dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json and files like them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pipeline.foundation.files import remote
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.files.parsing import text, whole
+from pipeline.foundation.manifest.reader import Reader, Source, expecting, members_of, table_of_rows
+from pipeline.foundation.manifest.split import SPLITS
+from pipeline.foundation.manifest.text_file import TextFile
+from pipeline.foundation.parts.errors import InputError, refusing
+
+NAME = re.compile(rf"(captions|instances)_(({'|'.join(SPLITS)})(\d*))", re.IGNORECASE)
+NO_OBJECT = "no object"
+CAPTION = ["image_id", "caption_id", "caption"]
+NO_ID = -1
+COCO_KEYS = re.compile(r'"(file_name|image_id|annotations)"\s*:')
+# Annotations that name their images' files; they are rows of a table, whatever ids they have beside
+# them.
+NAMES_IMAGES = re.compile(
+    r'\{\s*"annotations"\s*:\s*\[\s*\{[^}]*"(image|file_name|filename)"\s*:\s*"'
+)
+WITHOUT_IMAGE_ID = re.compile(r'\{\s*"annotations"\s*:\s*\[\s*\{(?![^}]*"image_id")')
+KARPATHY_KEYS = re.compile(r'"(sentences|sentids|imgid|cocoid)"\s*:')
+# What is read of COCO's files; instances have no captions.
+COCO_COLUMNS = "image in file_name, caption in caption, or else the name of category_id"
+# Keys of Karpathy's images that not every file has.
+KARPATHY_COLUMNS = re.compile(r'"(filepath|split)"\s*:')
+
+
+def _beginning(path: Path) -> str:
+    """The beginning of a JSON file that holds an object; "" for anything else."""
+    if path.suffix.lower() != ".json" or remote.address(path) or not path.is_file():
+        return ""
+    beginning = TextFile(path).beginning().lstrip()
+    if not beginning.startswith("{"):
+        return ""
+    return beginning
+
+
+def _is_coco(path: Path) -> bool:
+    """Tell COCO's layout from Karpathy's, which has sentences in its images."""
+    if path.is_dir():
+        return bool(_captions_in(path))
+    beginning = _beginning(path)
+    if COCO_KEYS.search(beginning) is None or _is_karpathy(path):
+        return False
+    is_of_rows = WITHOUT_IMAGE_ID.match(beginning) or NAMES_IMAGES.match(beginning)
+    return not is_of_rows
+
+
+def _is_karpathy(path: Path) -> bool:
+    beginning = _beginning(path)
+    return KARPATHY_KEYS.search(beginning) is not None and '"images"' in beginning
+
+
+def coco(source: Source) -> pd.DataFrame:
+    """Read a file in COCO's layout, or the captions of all splits in a folder. Images are in the
+    file's order.
+    """
+    path = source.path
+    if not path.is_dir():
+        file = TextFile(path)
+        source.say(f"{path}: read as COCO's JSON, {file.called}; {COCO_COLUMNS}")
+        return _file(source, file, "")
+    files_read = _captions_in(path)
+    matches = [NAME.fullmatch(file.stem) for file, _ in files_read]
+    years = sorted({match[4] for match in matches if match})
+    if len(years) > 1:
+        raise InputError(
+            f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
+            f"such as --annotations {files_read[0][0]}"
+        )
+    names = ", ".join(file.name for file, _ in files_read)
+    source.say(
+        f"{path}: read as COCO's folder of annotations: {names}; {COCO_COLUMNS}; split by the names "
+        "of the files"
+    )
+    tables = [_file(source, TextFile(file), f"{place}/") for file, place in files_read]
+    return pd.concat(tables, ignore_index=True)
+
+
+def _captions_in(folder: Path) -> list[tuple[Path, str]]:
+    """Files of captions, and the folder of their images, such as train2014."""
+    files = sorted(folder.glob("captions_*.json"))
+    named = [(file, NAME.fullmatch(file.stem)) for file in files]
+    return [(file, match[2]) for file, match in named if match]
+
+
+def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
+    path = annotations.path
+    files: dict[int, str] = {}
+    objects: list[tuple[int, Any]] = []
+    ids = _Ids()
+    with expecting(
+        path, "in COCO's layout: lists images (id, file_name) and annotations (image_id, caption)"
+    ):
+        rows = _captions(annotations, files, objects, ids, source.left_out)
+        table = table_of_rows(rows, CAPTION)
+        if not files:  # annotations alone, whose images' ids are their files
+            files |= ids.texts()
+        if table.empty and objects:
+            table = table_of_rows(_of_objects(annotations, files, objects), CAPTION)
+        else:
+            for image, _ in objects:
+                source.left_out.add("no caption", f"{path}, image_id {image}")
+    file_of_row = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
+    is_listed = file_of_row >= 0
+    if not is_listed.all():
+        for image in table.loc[~is_listed, "image_id"]:
+            source.left_out.add("image not listed", f"{path}, image_id {image}")
+        table = table[is_listed]
+        file_of_row = file_of_row[is_listed]
+    table = _numbered(table)
+    order = np.argsort(file_of_row, kind="stable")
+    table = table.iloc[order].reset_index(drop=True)
+    paths = place + pd.Series([*files.values()], dtype="str")
+    table["file"] = paths.array.take(file_of_row[order])
+    match = NAME.match(path.stem)
+    if match is not None:
+        table["split"] = match[3].lower()
+    return table
+
+
+class _Ids:
+    """The ids of COCO's images: whole numbers, or texts such as file names, which are numbered in
+    their order.
+    """
+
+    def __init__(self) -> None:
+        self._number_of: dict[str, int] = {}
+        self._has_numbers = False
+
+    def of(self, value: Any) -> int:
+        """The number of an id; ValueError for texts among numbers, which may be another's."""
+        is_text = isinstance(value, str) and not value.strip().lstrip("-").isdecimal()
+        if is_text and not self._has_numbers:
+            return self._number_of.setdefault(value, len(self._number_of))
+        if self._number_of:
+            raise ValueError(f"expected texts as ids, as before, got {value!r:.40}")
+        self._has_numbers = True
+        return whole(value)
+
+    def texts(self) -> dict[int, str]:
+        """The texts by their numbers."""
+        return {number: name for name, number in self._number_of.items()}
+
+
+def _caption_id(value: Any) -> int:
+    """The id of a caption; `NO_ID` for a text, so that all captions are numbered."""
+    if isinstance(value, str) and not value.strip().isdecimal():
+        return NO_ID
+    return whole(value)
+
+
+def _captions(
+    annotations: TextFile,
+    files: dict[int, str],
+    objects: list[tuple[int, Any]],
+    ids: _Ids,
+    left_out: LeftOut,
+) -> Iterator[tuple[int, int, str]]:
+    """Read captions, then images without any; gather the files of images, and the categories of
+    objects.
+    """
+    captioned = set[int]()
+    for member, row in _members(annotations, ids):
+        if member == "images":
+            is_file = "file_name" not in row and isinstance(row["id"], str)
+            file = row["id"] if is_file else text(row["file_name"])
+            files[ids.of(row["id"])] = file
+            continue
+        caption = row.get("caption")
+        if isinstance(caption, str):
+            image = ids.of(row["image_id"])
+            captioned.add(image)
+            yield image, _caption_id(row.get("id", NO_ID)), caption.strip()
+        elif "caption" in row:
+            left_out.add("no caption", f"{annotations.path}, image_id {row['image_id']}")
+        else:
+            objects.append((ids.of(row["image_id"]), row.get("category_id")))
+    if captioned:
+        for image in files:
+            if image not in captioned:
+                yield image, NO_ID, ""
+
+
+def _members(annotations: TextFile, ids: _Ids) -> Iterator[tuple[str, Any]]:
+    """The images and annotations of a file. It may lack the images if the ids are texts, which are
+    then their files.
+    """
+    try:
+        yield from members_of(annotations, "images", "annotations")
+    except KeyError as error:
+        if error.args != ("images",) or not ids.texts():
+            raise
+
+
+def _of_objects(
+    annotations: TextFile, images: Iterable[int], objects: Iterable[tuple[int, Any]]
+) -> Iterator[tuple[int, int, str]]:
+    """A row for each image, with the names of its objects, each once, in the order of the
+    annotations.
+    """
+    names = {}
+    for _, category in members_of(annotations, "categories"):
+        names[whole(category["id"])] = text(category["name"])
+    names_of: dict[int, dict[str, None]] = {image: {} for image in images}
+    for image, category_id in objects:
+        names_of[image][names[whole(category_id)]] = None
+    return (
+        (image, image, ", ".join(object_names) or NO_OBJECT)
+        for image, object_names in names_of.items()
+    )
+
+
+def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+    """Number all captions if one of them has no id."""
+    missing = (table["caption_id"] == NO_ID) & (table["caption"] != "")
+    if not missing.any():
+        return table
+    return table.assign(caption_id=range(len(table)))
+
+
+def karpathy(source: Source) -> pd.DataFrame:
+    """Read a file in Karpathy's layout."""
+    path = source.path
+    file = TextFile(path)
+    keys = {*KARPATHY_COLUMNS.findall(file.beginning())}
+    image = "filepath and filename" if "filepath" in keys else "filename"
+    split = ", split in split" if "split" in keys else ""
+    source.say(
+        f"{path}: read as Karpathy's JSON, {file.called}; image in {image}, caption in raw{split}"
+    )
+    place = str(path)
+    rows = chain.from_iterable(
+        _sentences(image, number, place, source.left_out)
+        for number, (_, image) in enumerate(members_of(file, "images"))
+    )
+    with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
+        table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
+    table = _numbered(table)
+    if len(table) and table["split"].notna().all():
+        return table
+    return table.drop(columns="split")
+
+
+def _sentences(
+    image: Any, number: int, place: str, left_out: LeftOut
+) -> list[tuple[int, str, str | None, int, Any]]:
+    where = f"{place}, image {number}"
+    with expecting(where, "in Karpathy's layout (filename, split and sentences with raw)"):
+        folder = text(image.get("filepath", ""))
+        name = text(image["filename"])
+        file = "/".join(filter(None, [folder, name]))
+        image_id = whole(image.get("cocoid", image.get("imgid", number)))
+        split = text(image["split"]) if "split" in image else None
+        captions = [
+            (image_id, file, split, whole(sentence.get("sentid", NO_ID)), sentence["raw"])
+            for sentence in image["sentences"]
+        ]
+    usable = [row for row in captions if isinstance(row[4], str) and row[4]]
+    for _ in range(len(captions) - len(usable)):
+        left_out.add("no caption", f"{where}, {file}")
+    if not captions:
+        return [(image_id, file, split, NO_ID, "")]
+    return usable
+
+
+COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)
+KARPATHY = Reader("a .json file in Karpathy's layout", _is_karpathy, karpathy)

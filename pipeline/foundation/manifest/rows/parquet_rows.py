@@ -1,0 +1,61 @@
+"""Parquet with images' bytes, as img2dataset and Hugging Face's datasets write it, or with their
+names or addresses.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from pipeline.foundation.files import containers
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import table
+from pipeline.foundation.manifest.rows.row_file import Batch, RowFile
+from pipeline.foundation.parts.errors import refusing
+
+
+class ParquetRows(RowFile):
+    """A Parquet file, see `row_file.RowFile`; its images' names begin with `name`, its path below
+    their folder.
+    """
+
+    def __init__(self, path: Path, name: str = "") -> None:
+        self.path = path
+        self._name = name or path.name
+        with refusing((OSError, ValueError), str):
+            opened = containers.opened(path)
+            assert isinstance(opened, containers.Parquet)
+            self._file = opened
+            self.names = opened.columns
+            self.images = None
+            if opened.column and opened.sizes():
+                self.images = opened.columns.index(opened.column)
+        self.title = "Parquet"
+        if opened.is_of_hugging_face:
+            self.title = "Parquet of Hugging Face's datasets"
+        with self._readable():
+            readable = [column for column in range(len(self.names)) if column != self.images]
+            first = next(opened.batches(readable, 1), [])
+            self.first: Sequence[Any] = [values[0] for values in first if values]
+
+    def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
+        """Read rows, see `RowFile`."""
+        plain = [column for column in columns if column != self.images]
+        sizes = self._file.sizes() if self.images in columns else {}
+        first = 0
+        with self._readable():
+            for values in self._file.batches(plain, table.AT_ONCE):
+                rows = range(first, first + len(values[0]))
+                names = [f"{self._name}/{row}" if str(row) in sizes else None for row in rows]
+                of_column = dict(zip(plain, values, strict=True))
+                if self.images is not None:
+                    of_column[self.images] = names
+                yield Batch(rows, [of_column[column] for column in columns])
+                first = rows.stop
+
+    def _readable(self) -> AbstractContextManager[None]:
+        """Refuse a file that is no Parquet."""
+        path = self.path
+        return refusing(
+            (OSError, ValueError), lambda error: f"{path}: not readable as Parquet ({error})"
+        )

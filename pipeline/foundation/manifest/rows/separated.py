@@ -1,0 +1,277 @@
+"""CSV and its kin: commas, semicolons, tabs or bars between cells, with or without a header, under
+any suffix.
+
+The separator is the one by which the first line has the columns of a data set. Without a header,
+the column of images is the one whose cells are names or addresses of images, as in CC3M's TSV and
+Flickr's `*.token`. A line that is no CSV, such as one with a quote that is never closed, is left
+out, and reading resumes at the next line.
+"""
+
+import csv
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pipeline.foundation.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES
+from pipeline.foundation.files.left_out import LeftOut
+from pipeline.foundation.manifest import table
+from pipeline.foundation.manifest.rows.columns import find
+from pipeline.foundation.manifest.rows.row_file import Batch, RowFile
+from pipeline.foundation.manifest.split_names import split_of
+from pipeline.foundation.manifest.text_file import TextFile, is_text
+from pipeline.foundation.parts.errors import InputError
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+MOST_DAMAGED = 50_000  # lines without any row before a file is refused
+LOOKED_AT = 50  # rows of the file's beginning
+SEP_LINE = re.compile(r"sep=(.)\s*", re.IGNORECASE)  # Excel's first line
+NUMBER = re.compile(r"#\d+$")  # Flickr's token files number an image's captions: a.jpg#0
+
+
+class Layout(NamedTuple):
+    """How a file is separated, and its columns."""
+
+    separator: str
+    names: list[str]
+    skipped: int  # lines before the first row
+    quoted: bool = True
+
+    def reader(self, lines: Iterable[str]) -> Any:
+        """Read cells from lines; csv.Error where they are no CSV."""
+        return csv.reader(
+            lines,
+            delimiter=self.separator,
+            strict=True,
+            skipinitialspace=self.separator in ",;",
+            quoting=csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether images and captions are recognised."""
+        roles = find(self.names).roles
+        return "caption" in roles and bool({"image", "video"} & roles.keys())
+
+
+class SeparatedFile(RowFile):
+    """A file of cells, see `row_file.RowFile`."""
+
+    unit = "line"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = TextFile(path)
+        self._read = 0  # rows that are no damaged ones
+        beginning = self._file.beginning().replace("\r\n", "\n").replace("\r", "\n")
+        lines = beginning.split("\n")
+        complete = lines
+        if len(lines) > 1 and lines[-1]:  # the last may be cut off
+            complete = lines[:-1]
+        self._layout = layout_of(complete)
+        self.names = self._layout.names
+        rows = _parsed(self._layout, lines[self._layout.skipped :])
+        self.first = next(filter(None, rows), [])
+        separator = self._layout.separator
+        called = SEPARATORS.get(separator, separator)
+        if not self._layout.skipped:
+            called += ", no header"
+        self.title = f"CSV, separated by {called}, {self._file.called}"
+
+    def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
+        """Read rows, see `RowFile`."""
+        skipped = self._layout.skipped
+        lines = islice(self._file.lines("surrogateescape"), skipped, None)
+        first = skipped + 1
+        first_cell = "".join(self.first[:1])
+        is_numbered = not skipped and NUMBER.search(first_cell) is not None
+        while True:
+            batch = list(islice(lines, table.AT_ONCE))
+            if not batch:
+                return
+            rows = None
+            if not self._file.is_damaged:
+                rows = self._plain(batch)
+            numbers: Sequence[int] = range(first, first + len(batch))
+            if rows is not None:
+                first += len(batch)
+                self._read += len(rows)
+            else:
+                waiting = deque(batch)
+                needed = max(columns) + 1
+                numbers, rows, first = self._by_row(waiting, lines, first, needed, left_out)
+            values = [_cells(rows, column) for column in columns]
+            if is_numbered:
+                values[0] = [NUMBER.sub("", name) for name in values[0]]
+            yield Batch(numbers, values)
+
+    def _plain(self, lines: list[str]) -> list[list[str]] | None:
+        """The rows of lines where each line is one with a cell for each column, as almost always;
+        else None.
+        """
+        try:
+            rows = [*self._layout.reader(lines)]
+        except csv.Error:
+            return None
+        widths = {*map(len, rows)}
+        if len(rows) != len(lines) or widths != {len(self.names)}:
+            return None
+        if all(map(any, rows)):
+            return rows
+        return None
+
+    def _by_row(
+        self, waiting: deque[str], lines: Iterator[str], line: int, needed: int, left_out: LeftOut
+    ) -> tuple[Sequence[int], list[list[str]], int]:
+        """The undamaged rows of so many cells that begin in the waiting lines, with their lines;
+        and the next line.
+
+        line: the number of the first. Of a row that is no CSV one line is left out; reading resumes
+            at the next.
+        """
+        good = dict[int, list[str]]()
+        while waiting:
+            of_row: list[str] = []
+            reader = self._layout.reader(_taking(waiting, lines, of_row))
+            wrong = ""
+            try:
+                row = next(reader, list[str]())
+            except csv.Error as error:
+                row = []
+                wrong = str(error)
+                waiting.extendleft(reversed(of_row[1:]))
+                del of_row[1:]
+            if any(row):
+                wrong = self._wrong(row, needed)
+            if wrong:
+                left_out.add("damaged row", f"{self.path}, line {line}: {wrong}")
+            elif any(row):
+                good[line] = row
+            line += len(of_row)
+        self._read += len(good)
+        if not self._read and line > MOST_DAMAGED:
+            raise InputError(
+                f"{self.path}: none of its first {line:,} lines is a row of images and captions; is a "
+                "quotation never closed?"
+            )
+        return [*good], [*good.values()], line
+
+    def _wrong(self, row: list[str], needed: int) -> str:
+        """What is wrong with a row, "" if nothing is."""
+        if any(row[len(self.names) :]):
+            return "more fields than columns; put quotes round a caption that holds a separator"
+        if len(row) < needed:
+            return "a field is missing"
+        if self._file.is_damaged and not is_text("".join(row)):
+            return "not UTF-8; if it is GBK, convert it with iconv -f GBK -t UTF-8"
+        return ""
+
+
+def layout_of(lines: Sequence[str]) -> Layout:
+    """Find the layout of a file by its first lines."""
+    separators = [*SEPARATORS]
+    skipped = 0
+    marked = SEP_LINE.fullmatch(lines[0]) if lines else None
+    if marked is not None:
+        separators = [marked[1]]
+        skipped = 1
+        lines = lines[1:]
+    headed = []
+    bare = []
+    for separator in separators:
+        guess = Layout(separator, [], skipped)
+        is_quoted = separator in ",;" or _is_quoted(guess, lines)
+        guess = guess._replace(quoted=is_quoted)
+        rows = [*filter(None, _parsed(guess, lines[:LOOKED_AT]))]
+        if rows:
+            header = [name.strip() for name in rows[0]]
+            headed.append(guess._replace(names=header, skipped=skipped + 1))
+            bare.append(guess._replace(names=_columns_of(rows)))
+    whole = [layout for layout in headed if layout.is_whole]
+    if whole:
+        return max(whole, key=lambda layout: len(find(layout.names).roles))
+    whole = [layout for layout in bare if layout.is_whole]
+    if whole:
+        return whole[0]
+    return max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
+
+
+def _columns_of(rows: list[list[str]]) -> list[str]:
+    """Names for the columns of rows without a header; without "image" and "caption" where they are
+    not recognised.
+    """
+    width = max(map(len, rows))
+    columns = []
+    for column in range(width):
+        long_rows = [row for row in rows if len(row) > column]
+        columns.append([cell.strip() for cell in _cells(long_rows, column)])
+    names = [""] * width
+    images = []
+    texts = []
+    for column, cells in enumerate(columns):
+        files = sum(map(_is_file, cells))
+        if files > 0.9 * len(rows):
+            images.append(column)
+        else:
+            texts.append(column)
+    if len(images) != 1 or not texts:
+        return names
+    image = images[0]
+    is_video = _suffix(columns[image][0]) in VIDEO_SUFFIXES
+    names[image] = "video" if is_video else "image"
+    letters = [sum(map(len, cells)) for cells in columns]
+    longest = max(texts, key=letters.__getitem__)
+    names[longest] = "caption"
+    for column in texts:
+        if not names[column] and all(map(split_of, columns[column])):
+            names[column] = "split"
+    return names
+
+
+def _is_file(cell: str) -> bool:
+    if cell.startswith(("http://", "https://")):
+        return True
+    has_suffix = _suffix(cell) in IMAGE_SUFFIXES | VIDEO_SUFFIXES
+    return has_suffix and len(cell.split()) < 3
+
+
+def _suffix(cell: str) -> str:
+    """The suffix of the file that a cell names."""
+    name = NUMBER.sub("", cell)
+    return Path(name).suffix.lower()
+
+
+def _cells(rows: Sequence[list[str]], column: int) -> list[str]:
+    return [row[column] for row in rows]
+
+
+def _is_quoted(layout: Layout, lines: Sequence[str]) -> bool:
+    """Whether quotes are around cells, as CSV has them, and are not letters of captions."""
+    try:
+        for _ in layout.reader(lines):
+            pass
+    except csv.Error:
+        return False
+    return True
+
+
+def _parsed(layout: Layout, lines: Sequence[str]) -> list[list[str]]:
+    """Rows as far as they are CSV."""
+    rows = []
+    reader = layout.reader(f"{line}\n" for line in lines)
+    with suppress(csv.Error):
+        rows.extend(reader)  # what comes before an error stays
+    return rows
+
+
+def _taking(waiting: deque[str], lines: Iterator[str], taken: list[str]) -> Iterator[str]:
+    """Waiting lines, then others, as they are needed; `taken` receives them."""
+    while True:
+        line = waiting.popleft() if waiting else next(lines, None)
+        if line is None:
+            return
+        taken.append(line)
+        yield line

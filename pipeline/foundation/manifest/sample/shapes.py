@@ -1,0 +1,313 @@
+"""Shapes of things: outline, direction of the surface, and how a pattern runs over it.
+
+A shape is a function of coordinates in units of the thing's radius (x to the right, y downwards,
+its foot at y = 1) and returns its parts from back to front. A new shape is one function here, its
+name in `SHAPES`, and its places and names in scenes.yaml.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipeline.foundation.manifest.sample.elementary import arcsin, arctan2, cbrt, cos, hypot, sin
+
+Array = np.ndarray
+Colour = tuple[float, float, float]
+
+_FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
+
+
+@dataclass(frozen=True)
+class ShapePart:
+    """A piece of surface over a grid [h, w]."""
+
+    distance: Array  # [h, w], distance to the outline in radii, negative inside
+    normal: Array  # [3, h, w] or [3], of unit length, z towards the viewer
+    # Coordinates u and v, each [h, w], along which a pattern runs, one stripe or check a unit; None
+    # where the part is plain.
+    pattern: tuple[Array, Array] | None = None
+    colour: Colour | None = None  # Replaces the thing's own colour; None keeps that
+
+
+def _ball(x: Array, y: Array) -> list[ShapePart]:
+    normal = _dome(x, y)
+    return [ShapePart(hypot(x, y) - 1, normal, _globe(normal))]
+
+
+def _cube(x: Array, y: Array) -> list[ShapePart]:
+    """Seen from the right and above: front, right side and top."""
+    left = -0.95
+    edge = 0.5
+    right = 0.95
+    near = -0.58
+    far = -0.98
+    front = _polygon(x, y, [(left, near), (edge, near), (edge, 1), (left, 1)])
+    side = _polygon(x, y, [(edge, near), (right, far), (right, 0.62), (edge, 1)])
+    back_left = (left + right - edge, far)
+    top = _polygon(x, y, [(left, near), back_left, (right, far), (edge, near)])
+    lean = (near - far) / (right - edge)
+    depth = (near - y) / (near - far)
+    side_pattern = ((x - edge) * 5, (y + (x - edge) * lean) * 2.4)
+    top_pattern = ((x - depth * (right - edge)) * 2.4, depth * 2)
+    front_pattern = (x * 2.4, y * 2.4)
+    return [
+        ShapePart(side, _unit(0.95, -0.1, 0.3), side_pattern),
+        ShapePart(top, _unit(-0.1, -0.95, 0.3), top_pattern),
+        ShapePart(front, _unit(-0.15, -0.15, 1), front_pattern),
+    ]
+
+
+def _cone(x: Array, y: Array) -> list[ShapePart]:
+    half = np.maximum((y + 1) / 1.8, 1e-3) * 0.85
+    foot = _arch(x / 0.85) * 0.18 + 0.8
+    inside = np.maximum((np.abs(x) - half) * 0.9, y - foot)
+    normal, across = _pillar(x, half, -0.35)
+    return [ShapePart(inside, normal, (across * 2, (y - foot) * 2.4))]
+
+
+def _cylinder(x: Array, y: Array) -> list[ShapePart]:
+    half = 0.75
+    bulge = _arch(x / half) * 0.2
+    normal, across = _pillar(x, half, 0.0)
+    ends = np.maximum(y - 0.8 - bulge, -0.78 - y)
+    body = np.maximum(np.abs(x) - half, ends)
+    body_pattern = (across * 2, (y - bulge) * 2.4)
+    lid = _ellipse(x, y + 0.78, half, 0.2)
+    lid_pattern = (x * 2.4, (y + 0.78) * 6)
+    return [
+        ShapePart(body, normal, body_pattern),
+        ShapePart(lid, _unit(-0.1, -0.9, 0.4), lid_pattern),
+    ]
+
+
+def _pyramid(x: Array, y: Array) -> list[ShapePart]:
+    """Two of its faces, the right one narrower."""
+    left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
+    right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
+    left_pattern = (x * 2.2, (y - x * 0.22) * 2.4)
+    right_pattern = (x * 3, (y + x * 0.4) * 2.4)
+    return [
+        ShapePart(left, _unit(-0.3, -0.4, 0.9), left_pattern),
+        ShapePart(right, _unit(0.8, -0.3, 0.4), right_pattern),
+    ]
+
+
+def _ring(x: Array, y: Array) -> list[ShapePart]:
+    r = hypot(x, y) + 1e-6
+    across = (r - 0.69) / 0.31
+    tilt = np.clip(across, -1, 1)
+    normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
+    around = arctan2(y, x) * _FIVE
+    return [ShapePart((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
+
+
+def _star(x: Array, y: Array) -> list[ShapePart]:
+    """Five points, ten facets."""
+    y = y - 0.09
+    angle = arctan2(x, -y)
+    fold = 2 * np.pi / 5
+    turn = np.round(angle / fold) * fold
+    r = hypot(x, y)
+    local = angle - turn
+    along = r * cos(local)
+    across = np.abs(r * sin(local))
+    tip = 1.09
+    notch = 0.5
+    # The edge runs from the tip (tip, 0) to the notch between two points.
+    notch_x = notch * cos(fold / 2)
+    notch_y = notch * sin(fold / 2)
+    length = hypot(tip - notch_x, notch_y)
+    # The facet leans outwards over its edge.
+    slope_x = notch_y / length
+    slope_y = (tip - notch_x) / length
+    distance = (along - tip) * slope_x + across * slope_y
+    slope_y = slope_y * np.sign(local)
+    normal_x = 0.8 * (slope_x * sin(turn) + slope_y * cos(turn))
+    normal_y = 0.8 * (-slope_x * cos(turn) + slope_y * sin(turn))
+    normal = _normalise(normal_x, normal_y, np.ones_like(x))
+    return [ShapePart(distance, normal, (x * 2.4, y * 2.4))]
+
+
+def _heart(x: Array, y: Array) -> list[ShapePart]:
+    """(x² + y² - 1)³ = x²y³, blown up like a cushion."""
+    p = x * 1.17
+    q = 0.22 - (y - 0.05) * 1.17
+    pp = p * p
+    qq = q * q
+    body = pp + qq - 1
+    level = body * body * body - pp * qq * q
+    slope_x = 6 * p * body * body - 2 * p * qq * q
+    slope_y = 3 * pp * qq - 6 * q * body * body
+    steep = hypot(slope_x, slope_y) + 1e-6
+    # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
+    rim = np.clip(1 + cbrt(level) * 1.6, 0, 1)
+    rim *= rim
+    across = slope_x / steep * rim + p * 0.55 * (1 - rim)
+    down = slope_y / steep * rim - q * 0.55 * (1 - rim)
+    forward = np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1))
+    normal = _normalise(across, down, forward)
+    return [ShapePart(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
+
+
+def _mushroom(x: Array, y: Array) -> list[ShapePart]:
+    stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
+    stem_normal, across = _pillar(x, stem_half, 0.1)
+    foot = y - 0.9 - 0.1 * _arch(across)
+    ends = np.maximum(-0.2 - y, foot)
+    stem = np.maximum(np.abs(x) - stem_half, ends)
+    rim = 0.02 + 0.14 * _arch(x)
+    cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
+    normal = _dome(x, y * 0.95)
+    return [
+        ShapePart(stem, stem_normal, None, (0.94, 0.89, 0.78)),
+        ShapePart(cap, normal, _globe(normal)),
+    ]
+
+
+def _mug(x: Array, y: Array) -> list[ShapePart]:
+    half = 0.68 - 0.06 * (y + 1) / 2
+    bulge = _arch(x / half) * 0.16
+    normal, across = _pillar(x, half, 0.0)
+    ends = np.maximum(y - 0.84 - bulge, -0.72 - y)
+    body = np.maximum(np.abs(x) - half, ends)
+    pattern = (across * 2, (y - bulge) * 2.4)
+    r = hypot(x - 0.66, y * 0.9)
+    handle = np.abs(r - 0.4) - 0.1
+    outwards = np.sign(r - 0.4)
+    handle_normal = _normalise((x - 0.66) * outwards, y * outwards, 0.6)
+    rim = _ellipse(x, y + 0.72, 0.69, 0.17)
+    coffee = _ellipse(x, y + 0.71, 0.6, 0.125)
+    brown = (0.24, 0.16, 0.12)
+    return [
+        ShapePart(handle, handle_normal),
+        ShapePart(body, normal, pattern),
+        ShapePart(rim, _unit(0, -0.8, 0.6)),
+        ShapePart(coffee, _unit(0, 0.3, 0.5), None, brown),
+    ]
+
+
+def _balloon(x: Array, y: Array) -> list[ShapePart]:
+    squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
+    px = x / squeeze
+    py = y + 0.08
+    curl = np.abs(x - 0.06 * sin(y * 7)) - 0.018
+    string = np.maximum(curl, np.maximum(0.95 - y, y - 1.7))
+    knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
+    skin = (hypot(px, py) - 1) * 0.8
+    normal = _dome(px, py)
+    pale = (0.93, 0.93, 0.9)
+    return [
+        ShapePart(string, _unit(0, 0, 1), None, pale),
+        ShapePart(knot, _unit(0.3, 0.5, 0.8)),
+        ShapePart(skin, normal, _globe(normal)),
+    ]
+
+
+def _umbrella(x: Array, y: Array) -> list[ShapePart]:
+    """Open, standing on its hooked handle; every panel is a stripe."""
+    ends = np.maximum(-0.9 - y, y - 0.88)
+    pole = np.maximum(np.abs(x) - 0.035, ends)
+    bow = np.abs(hypot(x - 0.12, y - 0.88) - 0.12) - 0.035
+    hook = np.maximum(bow, 0.88 - y)
+    wood = (0.36, 0.22, 0.12)
+    half = np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2))
+    angle = arcsin(np.clip(x / half, -1, 1))
+    panel = angle * (6 / np.pi)
+    hem = 0.05 - 0.1 * np.abs(sin(panel * np.pi))
+    canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
+    normal = _dome(x / 1.08, y - 0.05)
+    _, parallels = _globe(normal)
+    handle = np.minimum(pole, hook)
+    return [
+        ShapePart(handle, _unit(-0.3, 0, 1), None, wood),
+        ShapePart(canopy, normal, (panel, parallels)),
+    ]
+
+
+def reach(shape: str) -> tuple[float, float, float, float]:
+    """Find a box that holds a shape."""
+    bottom = 1.1
+    if shape == "balloon":
+        # Its string hangs down.
+        bottom = 1.75
+    return -1.1, -1.1, 1.2, bottom
+
+
+def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array:
+    """Distance to a convex polygon, exact inside and along its edges; its points may run in either
+    direction.
+    """
+    edges = list(zip(points, [*points[1:], points[0]], strict=True))
+    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in edges)
+    farthest = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
+    for (ax, ay), (bx, by) in edges:
+        edge_x = bx - ax
+        edge_y = by - ay
+        outwards = np.sign(area) / hypot(edge_x, edge_y)
+        distance = ((x - ax) * edge_y - (y - ay) * edge_x) * outwards
+        np.maximum(farthest, distance, out=farthest)
+    return farthest
+
+
+def _arch(x: Array) -> Array:
+    """The height of a half circle of radius 1; 0 beyond its ends."""
+    return np.sqrt(np.clip(1 - x**2, 0, 1))
+
+
+def _ellipse(x: Array, y: Array, rx: float, ry: float) -> Array:
+    """Distance to an ellipse around the origin, exact at its axes."""
+    return (hypot(x / rx, y / ry) - 1) * min(rx, ry)
+
+
+def _unit(x: float, y: float, z: float) -> Array:
+    length = np.sqrt(x * x + y * y + z * z)
+    return np.array((x, y, z), np.float32) / np.float32(length)
+
+
+def _normalise(x: Array, y: Array, z: Array | float) -> Array:
+    length = np.maximum(np.sqrt(x * x + y * y + z * z), 1e-6)
+    return np.stack([x / length, y / length, z / length])
+
+
+def _dome(x: Array, y: Array) -> Array:
+    """The normals of a half ball of radius 1 that faces the viewer; beyond its rim they point
+    sideways.
+    """
+    z = np.sqrt(np.clip(1 - x**2 - y**2, 1e-4, 1))
+    return _normalise(x, y, z)
+
+
+def _globe(normal: Array) -> tuple[Array, Array]:
+    """Pattern coordinates along the meridians and parallels of a ball whose axis leans a little."""
+    x, y, z = normal
+    along = 0.94 * x + 0.34 * y
+    up = np.clip(0.94 * y - 0.34 * x, -1, 1)
+    return arctan2(along, z) * _FIVE, arcsin(up) * _FIVE
+
+
+def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
+    """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
+    across = np.clip(x / half, -1, 1)
+    forward = np.sqrt(np.clip(1 - across**2, 1e-4, 1))
+    normal = _normalise(across, np.full_like(across, rise), forward)
+    return normal, arcsin(across) * np.float32(2 / np.pi)
+
+
+SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
+    shape.__name__[1:]: shape
+    for shape in (
+        _ball,
+        _cube,
+        _cone,
+        _cylinder,
+        _pyramid,
+        _ring,
+        _star,
+        _heart,
+        _mushroom,
+        _mug,
+        _balloon,
+        _umbrella,
+    )
+}

@@ -1,0 +1,84 @@
+"""SCAN's layout (Lee et al., ECCV 2018): for each split a file of captions and one of images' ids,
+beside features.
+
+{split}_caps.txt   five captions per image, in the images' order, a line each
+{split}_ids.txt    an id for each image or for each caption: COCO's image id, for Flickr30K
+                   Karpathy's imgid
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pipeline.foundation.files import regular
+from pipeline.foundation.manifest.reader import Reader, Source, table_of
+from pipeline.foundation.manifest.text_file import not_utf8
+from pipeline.foundation.parts.errors import InputError, refusing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The manifest's split -> SCAN's names of it; the first that exists is read. COCO's `test` is the
+# first 1,000 images of its `testall`.
+NAMES = {"train": ("train",), "val": ("dev", "val"), "test": ("testall", "test")}
+CAPTIONS = 5  # per image
+
+
+def splits(folder: Path, ending: str) -> dict[str, str]:
+    """The splits of which a folder has a file with this ending -> SCAN's names of them."""
+    name_of: dict[str, str] = {}
+    for split, choice in NAMES.items():
+        existing = [name for name in choice if (folder / f"{name}_{ending}").is_file()]
+        if existing:
+            name_of[split] = existing[0]
+    return name_of
+
+
+def lines(path: Path) -> list[str]:
+    """Read the lines of a text file."""
+    with (
+        not_utf8(path),
+        refusing(
+            OSError,
+            lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features",
+        ),
+    ):
+        text = regular.content(path).decode("utf-8-sig")
+    if not text:
+        return []
+    return [line.strip() for line in text.rstrip("\r\n").split("\n")]
+
+
+def read(source: Source) -> pd.DataFrame:
+    """Read the captions of all splits, a row each; an image is called as its id."""
+    names = splits(source.path, "caps.txt")
+    files = ", ".join(f"{name}_caps.txt" for name in names.values())
+    source.say(
+        f"{source.path}: read as SCAN's files, {files}, "
+        f"{CAPTIONS} captions an image; split by the names of the files"
+    )
+    images = (_images(source.path, split, name) for split, name in names.items())
+    return table_of(chain.from_iterable(images))
+
+
+def _images(folder: Path, split: str, name: str) -> Iterator[tuple[int, str, str, list[str]]]:
+    captions = lines(folder / f"{name}_caps.txt")
+    ids_file = folder / f"{name}_ids.txt"
+    ids = lines(ids_file)
+    count = len(captions) // CAPTIONS
+    if not count or len(captions) % CAPTIONS or len(ids) not in (count, len(captions)):
+        raise InputError(
+            f"{ids_file}: {len(ids)} ids and {len(captions)} captions do not fit; expected five captions "
+            "an image, and an id for each image or for each caption"
+        )
+    for image, number in enumerate(ids[:: len(ids) // count]):
+        with refusing(ValueError, f"{ids_file}: expected an image's number, got {number!r}"):
+            yield int(number), number, split, captions[image * CAPTIONS : (image + 1) * CAPTIONS]
+
+
+READER = Reader(
+    "SCAN's folder", lambda path: path.is_dir() and bool(splits(path, "caps.txt")), read
+)

@@ -1,0 +1,271 @@
+"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and
+captions of both.
+
+MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and
+test_videodatainfo.json, or with one JSON of all clips such as MSRVTT_data.json. Where
+MSRVTT_JSFUSION_test.csv is beside them, the split "1k-A" of JSFusion (Yu et al. 2018), its 1,000
+clips with the caption that it names are the test split; train are all others but the official val,
+which that split's users train on too.
+
+VATEX (Wang et al. 2019), English captions: the root is a folder with vatex_training_v1.0.json and
+vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second into 1,500 for val and
+1,500 for test, by HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these
+lists the first half is val and the second half test, which is not the papers' split.
+
+HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders
+`annotation/RET`, with ref_captions.json, and `public_split`. Captions are as HGR reads them: words
+between blanks. Beside them are their role graphs, if the folder has them.
+
+A clip's file is its name with .mp4.
+"""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import pandas as pd
+
+from pipeline.foundation.files import npy
+from pipeline.foundation.files.parsing import text
+from pipeline.foundation.manifest import role_graphs
+from pipeline.foundation.manifest.columns import ROLE_GRAPH
+from pipeline.foundation.manifest.reader import (
+    Reader,
+    Source,
+    expecting,
+    json_of,
+    members_of,
+    table_of,
+)
+from pipeline.foundation.manifest.text_file import TextFile, text_of
+from pipeline.foundation.parts.errors import InputError, refusing
+
+MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
+MSRVTT_PAIR = ("train_val_videodatainfo.json", "test_videodatainfo.json")
+MSRVTT_WHOLE = ("MSRVTT_data.json", "videodatainfo_2017.json", "videodatainfo.json")
+JSFUSION = "MSRVTT_JSFUSION_test.csv"
+VATEX_TRAINING = "vatex_training_v1.0.json"
+VATEX_VALIDATION = "vatex_validation_v1.0.json"
+HGR_CAPTIONS = Path("annotation", "RET", "ref_captions.json")
+# HGR's lists of clips: {trn,val,tst}_names.npy, an array of text each.
+SPLITS = {"train": "trn", "val": "val", "test": "tst"}
+FOLDER = "public_split"
+
+
+def msrvtt(source: Source) -> pd.DataFrame:
+    """Read MSR-VTT: clips in the order of their numbers."""
+    path = source.path
+    files = _msrvtt_files(path)
+    has_jsfusion = path.is_dir() and (path / JSFUSION).is_file()
+    names = " and ".join(file.name for file in files)
+    by = f", the test split by {JSFUSION}" if has_jsfusion else ""
+    source.say(
+        f"{path}: read as MSR-VTT's JSON, {names}; clip in video_id, "
+        f"caption in caption, split in split{by}"
+    )
+    splits: dict[str, str] = {}
+    captions: dict[str, list[str]] = {}
+    for file in files:
+        _add_msrvtt(file, splits, captions)
+    if has_jsfusion:
+        _choose_jsfusion(path / JSFUSION, splits, captions)
+    numbers = sorted((_number(video, path), video) for video in splits)
+    table = table_of(
+        (number, f"{video}.mp4", splits[video], captions.get(video, ()))
+        for number, video in numbers
+    )
+    return table.assign(kind="video")
+
+
+def _msrvtt_files(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    for names in (MSRVTT_PAIR, *((name,) for name in MSRVTT_WHOLE)):
+        if all((path / name).is_file() for name in names):
+            return [path / name for name in names]
+    raise InputError(f"{path}: expected {' and '.join(MSRVTT_PAIR)}, or {MSRVTT_WHOLE[0]}")
+
+
+def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
+    tree = json_of(file)
+    with expecting(file, "MSR-VTT's layout, with lists videos and sentences"):
+        splits |= {
+            text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]
+        }
+        for sentence in tree["sentences"]:
+            of_video = captions.setdefault(text(sentence["video_id"]), [])
+            of_video.append(text(sentence["caption"]))
+    strange = captions.keys() - splits.keys()
+    if strange:
+        raise InputError(f"{file}: has captions of {min(strange)!a}, which is none of its videos")
+
+
+def _choose_jsfusion(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
+    """Make the clips of JSFusion's list the test split, with one caption each, and train on the
+    rest.
+    """
+    content = io.StringIO(text_of(file))
+    lines: list[dict[str, Any]] = list(csv.DictReader(content))
+    if not lines or not {"video_id", "sentence"} <= lines[0].keys():
+        raise InputError(f"{file}: expected the columns video_id and sentence")
+    for row, line in enumerate(lines, start=1):
+        if line["video_id"] is None or line["sentence"] is None:
+            raise InputError(f"{file}, row {row}: a field is missing")
+    test = {line["video_id"]: line["sentence"] for line in lines}
+    strange = test.keys() - splits.keys()
+    if strange:
+        raise InputError(f"{file}: names {min(strange)!a}, which is none of the videos")
+    for video, split in splits.items():
+        if video in test:
+            splits[video] = "test"
+        elif split == "test":
+            splits[video] = "train"
+    captions |= {video: [sentence] for video, sentence in test.items()}
+
+
+def _number(video: str, path: Path) -> int:
+    match = re.fullmatch(r"video(\d{1,18})", video)
+    if match is None:
+        raise InputError(
+            f"{path}: expected clips called video0, video1 and so on, got {video[:40]!a}"
+        )
+    return int(match[1])
+
+
+def _is_msrvtt(path: Path) -> bool:
+    if path.is_dir():
+        return any((path / name).is_file() for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE))
+    if path.suffix != ".json" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"video_id"' in file.read(100_000)
+
+
+def vatex(source: Source) -> pd.DataFrame:
+    """Read VATEX: the clips of the training file, then those of the validation file, val before
+    test.
+    """
+    path = source.path
+    listed = {split: names for split, names in splits_of(path / FOLDER).items() if split != "train"}
+    origins: list[str] = []
+    for split, half_name in (("val", "first"), ("test", "second")):
+        if split in listed:
+            origins.append(f"{split} by {FOLDER}")
+        else:
+            origins.append(
+                f"{split} is the {half_name} half of {VATEX_VALIDATION}, which is not the papers' split"
+            )
+    source.say(
+        f"{path}: read as VATEX's JSON, {VATEX_TRAINING} and {VATEX_VALIDATION}; clip in videoID, caption in "
+        f"enCap; {'; '.join(origins)}"
+    )
+    train = _clips(path / VATEX_TRAINING)
+    held_out = _clips(path / VATEX_VALIDATION)
+    half = len(held_out) // 2
+    names = list(held_out)
+    val = listed.get("val", names[:half])
+    test = listed.get("test", names[half:])
+    strange = {*val, *test} - held_out.keys()
+    if strange:
+        raise InputError(
+            f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have"
+        )
+    clips = [("train", name, train[name]) for name in train]
+    clips += [("val", name, held_out[name]) for name in val]
+    clips += [("test", name, held_out[name]) for name in test]
+    table = table_of(
+        (number, f"{name}.mp4", split, captions)
+        for number, (split, name, captions) in enumerate(clips)
+    )
+    return table.assign(kind="video")
+
+
+def _clips(path: Path) -> dict[str, list[str]]:
+    captions: dict[str, list[str]] = {}
+    with expecting(path, "VATEX's layout, a list of videoID and enCap"):
+        for clip in json_of(path):
+            name = _name(clip["videoID"], path)
+            captions[name] = [text(caption) for caption in clip["enCap"]]
+    return captions
+
+
+def _name(name: object, path: Path) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
+        raise InputError(
+            f"{path}: expected a videoID of letters, digits, _ and -, got {str(name)[:40]!a}"
+        )
+    return name
+
+
+def names_of(path: Path) -> list[str]:
+    """Read the names of a list of clips, in order. Nothing is unpickled."""
+    with (
+        refusing(
+            (ValueError, OSError, EOFError),
+            f"{path}: expected an array of text without pickled objects",
+        ),
+        refusing(FileNotFoundError, f"{path}: no such list of clips"),
+    ):
+        names = npy.mapped(path)
+    if names.dtype.kind != "U" or names.ndim != 1:
+        raise InputError(f"{path}: expected a list of names, got {names.dtype} {list(names.shape)}")
+    return [str(name) for name in names]
+
+
+def splits_of(folder: Path) -> dict[str, list[str]]:
+    """Read the lists of all splits: split -> names in order; a split whose file is not there is
+    left out.
+    """
+    files = {split: folder / f"{short}_names.npy" for split, short in SPLITS.items()}
+    return {split: names_of(file) for split, file in files.items() if file.is_file()}
+
+
+def hgr(source: Source) -> pd.DataFrame:
+    """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column
+    `role_graph`.
+    """
+    path = source.path
+    splits = splits_of(path / FOLDER)
+    if not splits:
+        raise InputError(
+            f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy"
+        )
+    has_graphs = (path / role_graphs.FILE).is_file()
+    graphs = f"; role graphs in {role_graphs.FILE.name}" if has_graphs else ""
+    source.say(
+        f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; "
+        f"{', '.join(splits)} by {FOLDER}{graphs}"
+    )
+    with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
+        captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
+    clips: list[tuple[int, str, str, list[str]]] = []
+    for split, names in splits.items():
+        for name in names:
+            of_clip = captions.get(name)
+            if not _is_captions(of_clip):
+                raise InputError(
+                    f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions"
+                )
+            clips.append((len(clips), f"{name}.mp4", split, of_clip))
+    table = table_of(clips).assign(kind="video")
+    if has_graphs:
+        table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
+    return table
+
+
+def _is_captions(value: object) -> TypeGuard[list[str]]:
+    """Whether a value is a list of text that is not empty."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(caption, str) for caption in value)
+
+
+MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt)
+VATEX = Reader(
+    f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex
+)
+HGR = Reader(
+    f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr
+)

@@ -1,0 +1,315 @@
+"""Read `params.yaml` on top of the shipped settings and recipes, change single keys, and check the
+result.
+"""
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from copy import deepcopy
+from functools import cache
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from pipeline.foundation.files import encodings, regular
+from pipeline.foundation.files.parsing import LARGEST, from_json, from_yaml
+from pipeline.foundation.parts.errors import InputError, refusing, unknown
+from pipeline.foundation.parts.section import first_fault
+from pipeline.foundation.settings.recipe import FineTuning, Recipe, Training
+from pipeline.foundation.settings.schema import DEFAULT_PRESET, Settings
+
+SHIPPED = Path(__file__).parent / "defaults.yaml"
+# The folder of a project's own recipes, beside its settings file.
+RECIPES = "manifests/recipes"
+LARGEST_YAML = 4 * LARGEST  # bytes of as many characters as are read
+# How many sections may build on each other.
+LONGEST = 50
+SIDES = ("image_pooling", "text_pooling")
+# The keys under which sections name a part, whose options are the other keys.
+PART_KEYS = ("name", "engine")
+
+
+def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
+    """Read and check a settings file. What it leaves out has the value that ships.
+
+    An incomplete recipe without a base takes the other keys from the shipped recipe of its name; so
+    do a section of `training` and a feature of a preset. Recipes may also be files beside the
+    settings, manifests/recipes/NAME.yaml. They are completed before `changes` are applied, so a
+    change to one does not affect those that build on it.
+
+    Args:
+        path: The file.
+        changes: `key.path=value` for each value to change; values are YAML.
+
+    Returns:
+        The settings.
+
+    Raises:
+        InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
+    """
+    with refusing(
+        (FileNotFoundError, NotADirectoryError),
+        f"{path}: no such settings file; `pipeline init` writes one, or name another with --params",
+    ):
+        user_settings = _yaml_of(path)
+    if not isinstance(user_settings, dict):
+        raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
+    in_files = _recipes(path.parent / RECIPES)
+    try:
+        tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
+        settings = Settings.model_validate(from_json(json.dumps(tree)))
+        if changes:
+            tree = settings.model_dump(
+                mode="json", by_alias=True
+            )  # with all sections, each a copy of its own
+            for change in sorted(changes, key=_depth):
+                _change(tree, change)
+            settings = Settings.model_validate(tree)
+    except (ValidationError, InputError) as error:
+        fault = first_fault(error, Settings)
+        if fault.startswith("-S "):
+            raise
+        raise InputError(f"{_file_of(fault, path, in_files, user_settings)}: {fault}") from None
+    for dataset, preset in settings.presets.items():
+        if preset not in settings.features:
+            raise InputError(
+                f"{path}: presets.{dataset}: {unknown('preset', preset, settings.features)}"
+            )
+    return settings
+
+
+@cache
+def _shipped() -> dict[str, Any]:
+    settings: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
+    return settings | {"recipes": both_sides(_recipes(resources.files("manifests") / "recipes"))}
+
+
+def _recipes(folder: Traversable) -> dict[str, Any]:
+    """The recipes in the files of a folder; none where there is no folder."""
+    files = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ()
+    return {
+        file.name.removesuffix(".yaml"): _yaml_of(file)
+        for file in files
+        if file.name.endswith(".yaml")
+    }
+
+
+def _yaml_of(file: Traversable) -> Any:
+    with refusing(ValueError, lambda error: f"{file}: not readable as YAML: {error}"):
+        if isinstance(file, Path):
+            if file.stat().st_size > LARGEST_YAML:
+                raise ValueError(f"has more than {LARGEST_YAML:,} bytes")
+            return from_yaml(_text_of(file))
+        return from_yaml(file.read_text(encoding="utf-8"))
+
+
+def _text_of(file: Path) -> str:
+    content = regular.content(file)
+    if is_utf16 := encodings.in_utf16(file, content):
+        raise InputError(f"{file}: {is_utf16}")
+    with refusing(UnicodeDecodeError, f"{file}: {encodings.unlike_utf8(file)}"):
+        return content.decode("utf-8")
+
+
+def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Lay given settings over those `below`. A section that is no mapping replaces the other; the
+    check refuses it.
+    """
+    merged = dict(below)
+    for name, section in given.items():
+        under = below.get(name)
+        if section is None and isinstance(under, Mapping):
+            continue  # all of its lines are comments
+        if not isinstance(under, Mapping) or not isinstance(section, Mapping):
+            merged[name] = section
+        elif name == "recipes":
+            merged[name] = over(under, both_sides(section), _needed(Recipe))
+        elif name in ("training", "finetuning"):
+            kind = Training if name == "training" else FineTuning
+            merged[name] = over(under, section, _needed(kind))
+        elif name == "features":
+            presets = dict(under)
+            for preset, features in section.items():
+                presets[preset] = features
+                if isinstance(features, Mapping):
+                    presets[preset] = over(under.get(preset, {}), features, ("engine",))
+            merged[name] = presets
+        else:
+            merged[name] = {**under, **section}
+    return merged
+
+
+def _needed(section: type[Recipe | Training | FineTuning]) -> list[str]:
+    return [name for name, field in section.model_fields.items() if field.is_required()]
+
+
+def _complete(tree: dict[str, Any]) -> dict[str, Any]:
+    """Complete recipes and sections of training by their bases; a data set's section has its
+    preset's as its base.
+    """
+    complete_tree = dict(tree)
+    for name, kind in (("recipes", "recipe"), ("finetuning", "section of finetuning")):
+        if isinstance(tree[name], Mapping):
+            complete_tree[name] = resolve(tree[name], name, kind)
+    if isinstance(training := tree["training"], Mapping) and isinstance(
+        presets := tree["presets"], Mapping
+    ):
+        based = dict(training)
+        for name, section in training.items():
+            preset = presets.get(name, DEFAULT_PRESET)
+            if (
+                preset != name
+                and isinstance(section, Mapping)
+                and not section.keys() >= {*_needed(Training)}
+            ):
+                based[name] = {"base": preset, **section}
+        complete_tree["training"] = resolve(based, "training", "section of training")
+    return complete_tree
+
+
+def over(
+    below: Mapping[str, Any], given: Mapping[str, Any], whole: Collection[str]
+) -> dict[str, Any]:
+    """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
+    merged = {**below, **given}
+    for name, section in given.items():
+        under = below.get(name)
+        if (
+            isinstance(under, Mapping)
+            and isinstance(section, Mapping)
+            and "base" not in section
+            and not section.keys() >= set(whole)
+        ):
+            merged[name] = {**under, **section}
+    return merged
+
+
+def resolve(
+    sections: Mapping[str, Any], path: str = "recipes", kind: str = "recipe"
+) -> dict[str, Any]:
+    """Complete every section: it takes over all keys of its base that it does not give itself."""
+    resolved: dict[str, Any] = {}
+
+    def complete(name: str, above: tuple[str, ...]) -> Any:
+        where = f"{path}.{above[-1]}.base" if above else f"{path}.{name}"
+        if name not in sections:
+            raise InputError(f"{where}: {unknown(kind, name, sections)}")
+        if len(above) > LONGEST:
+            raise InputError(
+                f"{where}: `base` leads over more than {LONGEST} {kind}s; build on one of the first"
+            )
+        if name in above:
+            raise InputError(
+                f"{where}: {' builds on '.join((*above, name))}, in a circle; leave out one `base`"
+            )
+        if name not in resolved:
+            section = sections[name]
+            if isinstance(section, Mapping) and "base" in section:
+                base = complete(str(section["base"]), (*above, name))
+                section = {
+                    **(base if isinstance(base, Mapping) else {}),
+                    **{key: value for key, value in section.items() if key != "base"},
+                }
+            resolved[name] = section
+        return resolved[name]
+
+    for name in sections:
+        complete(name, ())
+    return resolved
+
+
+def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
+    """Replace every recipe's `pooling`, which is for both sides, by `image_pooling` and
+    `text_pooling`.
+    """
+    completed = dict(recipes)
+    for name, recipe in recipes.items():
+        if isinstance(recipe, Mapping) and "pooling" in recipe:
+            if twice := [side for side in SIDES if side in recipe]:
+                raise InputError(
+                    f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}"
+                )
+            one_side = {key: value for key, value in recipe.items() if key != "pooling"}
+            completed[name] = one_side | dict.fromkeys(SIDES, recipe["pooling"])
+    return completed
+
+
+def _file_of(
+    fault: str, path: Path, in_files: Mapping[str, Any], of_user: Mapping[str, Any]
+) -> Path:
+    """The file with the fault: the settings file, or the recipe's own file if the settings do not
+    give the key.
+    """
+    place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
+    if place is None or place[1] not in in_files:
+        return path
+    recipes = of_user.get("recipes")
+    given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
+    keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
+    if isinstance(given, Mapping) and keys & given.keys():
+        return path
+    return path.parent / RECIPES / f"{place[1]}.yaml"
+
+
+def _depth(change: str) -> int:
+    """How deep in the settings a change is. A part is chosen before its options are changed, in any
+    order given.
+    """
+    keys = change.partition("=")[0].strip().split(".")
+    return len(keys) - (keys[-1] in PART_KEYS)
+
+
+def _change(tree: Any, change: str) -> None:
+    path, equals, text = change.partition("=")
+    keys = path.strip().split(".")
+    if not equals or not all(keys):
+        raise InputError(f"-S {change}: expected key.path=value")
+    if keys[0] == "recipes" and keys[2:3] == [
+        "pooling"
+    ]:  # it stands for both sides, as in the file
+        for side in SIDES:
+            _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
+        return
+    if keys[0] == "training" and len(keys) > 2:
+        _own_training(tree, keys[1])
+    node = tree
+    for above, key, below in zip(["", *keys], keys[:-1], keys[1:], strict=False):
+        if isinstance(node, dict) and (above == "texts" or below == "engine"):
+            node.setdefault(
+                key, {}
+            )  # a text encoder's options, or a feature, of which none are given yet
+        if not isinstance(node, dict) or key not in node:
+            raise InputError(
+                f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}"
+            )
+        if node[key] is None:
+            node[key] = {}
+        node = node[key]
+    if not isinstance(node, dict):
+        raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
+    with refusing(
+        ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"
+    ):
+        value = from_yaml(text)
+    part = node.get(keys[-1])
+    if isinstance(value, str) and isinstance(
+        part, dict
+    ):  # a part's name alone; its options may follow
+        named = {key: value for key in PART_KEYS if key in part}
+        value = part if named.items() <= part.items() and named else named or value
+    if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:
+        node.clear()  # the options of one part mean nothing to another
+    node[keys[-1]] = value
+
+
+def _own_training(tree: Any, dataset: str) -> None:
+    """Give a data set a copy of its preset's training section, where it has none of its own."""
+    try:
+        preset = tree["presets"].get(dataset, DEFAULT_PRESET)
+        if dataset not in tree["training"]:
+            tree["training"][dataset] = deepcopy(tree["training"][preset])
+    except (KeyError, TypeError, AttributeError):
+        return  # the check of all settings says what is wrong

@@ -1,0 +1,123 @@
+"""Scores in memory as a measurement has them: products of vectors, and values rounded to fewer
+bits.
+"""
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.foundation.evaluation.retrieval import Embeddings, Ids, Scores, Similarity
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix, check_floats
+from pipeline.foundation.evaluation.retrieval.similarity import (
+    Directions,
+    PerDirection,
+    of_direction,
+)
+from pipeline.foundation.evaluation.retrieval.top import first_equal
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain.differences import Measurement, Precision
+from pipeline.judge.explain.given import Given
+
+Cells = npt.NDArray[Any]
+# Bytes that are rounded at once, which stay in the processor's cache.
+CACHED = 1 << 20
+# The share of this machine's memory that scores may fill.
+SHARE = 0.4
+
+
+def read(given: Given, precision: Precision) -> Scores:
+    """The scores that are given, rounded."""
+    if precision == "given":
+        return given.scores
+    if isinstance(given.scores, PerDirection):
+        i2t = of_direction(given.scores, "i2t")
+        t2i = of_direction(given.scores, "t2i")
+        return Directions(_read(i2t, precision), _read(t2i, precision))
+    return _read(given.scores, precision)
+
+
+def _read(source: Similarity, precision: Precision) -> Matrix:
+    """Read scores block by block, rounded."""
+    _require_room(source.shape, 4)
+    cells = np.empty(source.shape, np.float32)
+    for rows, columns in source.grid(source.shape, CACHED):
+        _round_into(cells[rows, columns], source.block(rows, columns), precision)
+    return Matrix(cells)
+
+
+def multiplied(given: Given, wanted: Measurement) -> Cells:
+    """Multiply vectors; equal ones get equal scores, which one product alone does not promise."""
+    assert given.vectors is not None
+    images, captions = given.vectors
+    if wanted.tokens is not None and given.embed is not None:
+        captions = given.embed(wanted.tokens)
+    images = _as_measured(images, wanted)
+    captions = _as_measured(captions, wanted)
+    _require_room(given.shape, max(images.itemsize, captions.itemsize))
+    cells = images @ captions.T
+    of_images, of_captions = Embeddings(images, captions).equal
+    _equalise(cells, of_images)
+    _equalise(cells.T, of_captions)
+    return cells
+
+
+def _as_measured(vectors: Cells, wanted: Measurement) -> Cells:
+    values = _unit(vectors) if wanted.unit else _floats(vectors)
+    return rounded(values, wanted.vectors)
+
+
+def _equalise(rows: Cells, labels: Ids) -> None:
+    """Give rows of equal vectors the scores of the first one."""
+    equal = first_equal(labels)
+    if equal is not None:
+        again = np.flatnonzero(equal != np.arange(len(equal)))
+        rows[again] = rows[equal[again]]
+
+
+def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
+    """Refuse scores that take too much of this machine's memory."""
+    needed = shape[0] * shape[1] * bytes_a_cell
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needed > SHARE * memory:
+        raise InputError(
+            f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
+            f"this machine has {memory / 1e9:.1f}: give a part of them, or scores as a .npy file"
+        )
+
+
+def _floats(vectors: Cells) -> Cells:
+    check_floats(vectors, "vectors", ("items", "dimension"))
+    dtype = np.float64 if vectors.dtype.itemsize == 8 else np.float32
+    return np.asarray(vectors, dtype)
+
+
+def _unit(vectors: Cells) -> Cells:
+    values = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(values, axis=1, keepdims=True)
+    units = values / np.where(lengths > 0, lengths, 1)
+    return units.astype(_floats(vectors).dtype)
+
+
+def rounded(values: Cells, precision: Precision) -> Cells:
+    """Round values to a type of two bytes, half to even, and keep them as float32; "given" leaves
+    them.
+    """
+    if precision == "given":
+        return values
+    return _read(Matrix(values), precision).values
+
+
+def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
+    """Write rounded values as float32."""
+    if precision == "float16":
+        with np.errstate(over="ignore"):
+            cells[...] = values.astype(np.float16)
+        return
+    cells[...] = values
+    words = cells.view(np.uint32)
+    last_kept_bit = (words >> 16) & 1
+    # Half of the last kept bit, less one where that bit is 0.
+    words += last_kept_bit + np.uint32(0x7FFF)
+    words &= np.uint32(0xFFFF0000)

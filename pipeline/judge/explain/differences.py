@@ -1,0 +1,203 @@
+"""The differences between two measurements of one system that people really make. A new one is a
+line of `DIFFERENCES`.
+
+A `Measurement` says how a number comes from scores, step by step. A `Difference` is another choice
+at one step, or at two that go together. `threads` says where people met it: threads of
+repositories, or released code.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Literal, TypeAlias
+
+from pipeline.foundation.evaluation.retrieval import Protocol, Ties
+
+Step: TypeAlias = Literal["vectors", "scores", "pool", "ranking", "metric", "rounding"]
+Precision: TypeAlias = Literal["given", "float16", "bfloat16"]
+
+
+# The choices of a `Measurement` that each step takes.
+STEPS: Mapping[Step, tuple[str, ...]] = {
+    "vectors": ("unit", "vectors", "tokens"),
+    "scores": ("scores",),
+    "pool": ("split", "captions", "unpaired", "right", "folds"),
+    "ranking": ("ties",),
+    "metric": ("hits", "fold", "exchanged", "averaged", "median", "from_zero"),
+    "rounding": ("rounding", "sum_of_rounded"),
+}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How a number comes from vectors or scores: a choice at each step."""
+
+    unit: bool = False  # Whether vectors are divided by their lengths
+    vectors: Precision = "given"  # The type to which vectors are rounded
+    tokens: int | None = None  # At how many tokens captions are cut; None for the encoder's limit
+    scores: Precision = "given"  # The type to which scores are rounded
+    split: str = ""  # Which split is ranked, where there are several
+    captions: int | None = None  # How many first captions of each image are ranked; None for all
+    unpaired: bool = True  # Whether images without captions, and the reverse, are candidates
+    right: str = "own"  # "own" image, "equal" or "merged" captions, or the name of judgements
+    folds: Literal["consecutive", "interleaved"] | None = None  # How images are cut; None for not
+    ties: Ties | Literal["first", "last"] = "expected"  # "first" and "last": by position
+    fold: int | None = None  # The only fold that counts; None for the mean of all
+    exchanged: bool = False  # Whether the two directions are mistaken for each other
+    # "any" right caption is a hit; or the "share" of right captions; or each caption a pair with an
+    # image of its own.
+    hits: Literal["any", "share", "pairs"] = "any"
+    averaged: Literal["queries", "images"] = "queries"  # Over what the mean is taken
+    median: Literal["mean", "lower", "upper", "floor"] = "mean"  # Of an even number of ranks
+    from_zero: bool = False  # Whether the best rank is 0
+    rounding: Literal["nearest", "truncated", "coarser"] = "nearest"
+    sum_of_rounded: bool = False  # Whether RSUM is the sum of recalls that are rounded already
+
+    @classmethod
+    def by(
+        cls,
+        rules: Protocol,
+        ties: Ties = "expected",
+        unit: bool = False,
+        split: str = "",
+        right: str = "own",
+    ) -> "Measurement":
+        """The choices of a protocol; `right` unless it merges captions of equal text."""
+        if rules.same_text:
+            right = "merged"
+        return cls(
+            unit=unit,
+            split=split,
+            captions=rules.captions_per_image,
+            ties=ties,
+            right=right,
+            folds="consecutive" if rules.folds > 1 else None,
+        )
+
+    def of(self, *steps: Step) -> tuple[Any, ...]:
+        """The choices at some steps: equal for measurements that share them."""
+        names = chain.from_iterable(map(STEPS.__getitem__, steps))
+        return tuple(getattr(self, name) for name in names)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Another choice than that of the protocol."""
+
+    # What is different, as a table says it; {folds}, {size}: how many folds there are, of how many
+    # images
+    words: str
+    threads: str  # Where people met it
+    choices: tuple[tuple[str, Any], ...]  # The fields of `Measurement` that it sets, and to what
+
+    def changed(self, measurement: Measurement) -> frozenset[str]:
+        """The fields in which it differs from a measurement; none where it is the same."""
+        return frozenset(
+            name for name, value in self.choices if getattr(measurement, name) != value
+        )
+
+
+def _difference(words: str, threads: str, **choices: Any) -> Difference:
+    return Difference(words, threads, tuple(choices.items()))
+
+
+DIFFERENCES: tuple[Difference, ...] = (
+    _difference("vectors divided by their lengths", "FG-CLIP #22", unit=True),
+    _difference("vectors not divided by their lengths", "FG-CLIP #22", unit=False),
+    _difference("vectors in float16", "openai/CLIP #115", vectors="float16"),
+    _difference("vectors in bfloat16", "openai/CLIP #115", vectors="bfloat16"),
+    *(
+        _difference(f"captions cut at {tokens} tokens", "Long-CLIP #71, FG-CLIP #22", tokens=tokens)
+        for tokens in (20, 32, 50, 64, 77)
+    ),
+    _difference("scores in float16", "mteb 2.18.9", scores="float16"),
+    _difference("scores in bfloat16", "mteb 2.18.9", scores="bfloat16"),
+    _difference(
+        "vectors and scores in float16", "mteb 2.18.9", vectors="float16", scores="float16"
+    ),
+    _difference(
+        "vectors and scores in bfloat16", "mteb 2.18.9", vectors="bfloat16", scores="bfloat16"
+    ),
+    *(
+        _difference(f"the split {split}", "frozen-in-time #28, CLIP_benchmark #7", split=split)
+        for split in ("val", "test", "train")
+    ),
+    _difference("all splits in one pool", "CLIP_benchmark #48, mteb #1449", split="all"),
+    _difference("only the first caption of each image", "openai/CLIP #115", captions=1),
+    _difference(
+        "only the first five captions of each image",
+        "vision-language-models-are-bows #20",
+        captions=5,
+    ),
+    _difference("all captions of each image", "vision-language-models-are-bows #20", captions=None),
+    _difference(
+        "images without captions, captions without image left in",
+        "pipeline.foundation.evaluation",
+        unpaired=True,
+    ),
+    _difference(
+        "images without captions, captions without image left out",
+        "pipeline.foundation.evaluation",
+        unpaired=False,
+    ),
+    _difference(
+        "equal captions right for each other's images", "frozen-in-time #28", right="equal"
+    ),
+    _difference("equal captions merged into one", "HGR's code", right="merged"),
+    _difference("a caption's own image alone right", "HGR's code", right="own"),
+    *(
+        _difference(
+            f"pairs that CxC rates {least:g} or more right", "VSE∞'s code", right=f"cxc {least:g}"
+        )
+        for least in (2.5, 3, 3.5)
+    ),
+    _difference("the judgements of --qrels right", "a benchmark's own positives", right="qrels"),
+    _difference("one pool of all images", "SGRAF #7", folds=None, fold=None),
+    _difference(
+        "the mean of {folds} folds of {size} images",
+        "vsepp #25, #26",
+        folds="consecutive",
+        fold=None,
+    ),
+    _difference(
+        "the mean of {folds} folds, each every {folds}th image",
+        "vsepp #25",
+        folds="interleaved",
+        fold=None,
+    ),
+    *(
+        _difference(
+            f"the {name} {{size}} images alone",
+            "SGRAF #7, vsepp #26",
+            folds="consecutive",
+            fold=fold,
+        )
+        for fold, name in enumerate(("first", "second", "third", "fourth", "fifth"))
+    ),
+    _difference(
+        "ties in the best order", "counting candidates that are more similar", ties="optimistic"
+    ),
+    _difference(
+        "ties in the worst order", "counting candidates that are as similar", ties="pessimistic"
+    ),
+    _difference("ties by position, the first first", "a stable sort, descending", ties="first"),
+    _difference("ties by position, the last first", "vsepp's argsort, reversed", ties="last"),
+    _difference("the mean over all orders of ties", "arXiv 2508.03306", ties="expected"),
+    _difference("the two directions exchanged", "dsve-loc #17, BLIP #23", exchanged=True),
+    _difference(
+        "the share of right candidates found, not a hit", "vsepp #14, ranx #19", hits="share"
+    ),
+    _difference(
+        "each caption a pair with its own copy of the image", "CLIP_benchmark #7", hits="pairs"
+    ),
+    _difference(
+        "the mean over images of their captions' mean", "captions by image", averaged="images"
+    ),
+    _difference("the lower of the two middle ranks", "torch.median", median="lower"),
+    _difference("the upper of the two middle ranks", "sorted(ranks)[n // 2]", median="upper"),
+    _difference("the median of ranks from 0, rounded down, plus 1", "vsepp's code", median="floor"),
+    _difference("ranks from 0", "evaluation without + 1", from_zero=True),
+    _difference("truncated, not rounded", "print of a cut number", rounding="truncated"),
+    _difference("rounded to a digit less than printed", "58.0 for 58.3", rounding="coarser"),
+    _difference("the sum of recalls rounded to one decimal", "VSE∞'s Table 9", sum_of_rounded=True),
+)

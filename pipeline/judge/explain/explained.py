@@ -1,0 +1,250 @@
+"""The answer of `explain`: variants of a measurement, nearest first, as text, Markdown or JSON."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+from pipeline.foundation.evaluation.metrics import TASKS, Statistic
+from pipeline.foundation.parts.errors import counted
+from pipeline.foundation.parts.wrapping import wrapped
+from pipeline.judge.explain.printed import Printed
+from pipeline.judge.tables import markdown, text
+from pipeline.judge.tables.table import Cell, Panel, grid
+
+Shown: TypeAlias = tuple[Decimal, ...]
+# How far from the published numbers others are drawn at most: points, ranks, or of a sum six times
+# as many.
+NEAR = 2
+PROTOCOL = "measured by the protocol"
+# What is not known -> how to give it.
+HOW = {
+    "vectors": "IMAGES.npy:CAPTIONS.npy",
+    "the captions' texts": "--manifest",
+    "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
+    "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",
+    "an encoder and captions": "--encoder clip:FOLDER with vectors and --manifest",
+}
+
+
+class Variant(NamedTuple):
+    """One way to measure, and what it gives."""
+
+    differences: tuple[str, ...]  # In words; () for the protocol itself
+    numbers: Shown  # Rounded as the published ones are, in their order
+    distance: Decimal  # The largest difference from a published number
+    equal: int  # How many are the published numbers
+    direction: str  # The direction of numbers that do not say theirs; "" if they do
+
+    @property
+    def reproduces(self) -> bool:
+        """Whether it gives all published numbers."""
+        return not self.distance
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was tried to explain published numbers."""
+
+    name: str  # The scores
+    shape: tuple[int, int]  # Images and captions
+    protocol: str
+    published: tuple[Printed, ...]
+    # The protocol itself first, then all that were tried, those that reproduce first.
+    variants: tuple[Variant, ...]
+    # What is not known -> the differences that need it, in words.
+    not_tried: Mapping[str, tuple[str, ...]]
+    # The share of numbers nearby that at most 0, 1, 2, … differences would explain too.
+    by_chance: tuple[float, ...]
+    notes: tuple[str, ...] = ()  # Doubts about the scores, and about the published numbers
+
+    def __str__(self) -> str:
+        return to_text(self)
+
+    @property
+    def statistics(self) -> list[str]:
+        """What each published number is, such as t2i R@1."""
+        return [str(Statistic(number.direction, str(number.metric))) for number in self.published]
+
+    @property
+    def references(self) -> tuple[Variant, ...]:
+        """The protocol's own numbers, for each direction that may be meant."""
+        return tuple(each for each in self.variants if not each.differences)
+
+    @property
+    def tried(self) -> tuple[Variant, ...]:
+        """All with a difference."""
+        return tuple(each for each in self.variants if each.differences)
+
+    @property
+    def reproducing(self) -> tuple[Variant, ...]:
+        """Those that give all published numbers; () if nothing explains them."""
+        return tuple(each for each in self.variants if each.reproduces)
+
+
+def to_text(
+    explanation: Explanation, rows: int = 10, width: int | None = None, strong: text.Strong = str
+) -> str:
+    """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
+
+    width: of the terminal, None for any. strong: writes the verdict.
+    """
+    title = wrapped(_title(explanation))
+    table = text.to_text(_table(explanation, rows), width=width)
+    verdict, *remarks = map(wrapped, _remarks(explanation))
+    return "\n".join([title, *table, strong(verdict), *remarks])
+
+
+def to_markdown(explanation: Explanation, rows: int = 10) -> str:
+    """Write the same as Markdown, see `to_text`."""
+    title = markdown.escape(_title(explanation))
+    table = markdown.rows(_table(explanation, rows))
+    remarks = map(markdown.escape, _remarks(explanation))
+    return "\n\n".join([title, table, *remarks])
+
+
+def to_json(explanation: Explanation) -> dict[str, Any]:
+    """Give all variants that were tried as plain JSON values."""
+    names = explanation.statistics
+    numbers = [float(printed.number) for printed in explanation.published]
+    values = {
+        "name": explanation.name,
+        "images": explanation.shape[0],
+        "captions": explanation.shape[1],
+        "protocol": explanation.protocol,
+        "published": dict(zip(names, numbers, strict=True)),
+        "explained": bool(explanation.reproducing),
+        "tried": len(explanation.tried),
+        "reproducing": len(explanation.reproducing),
+        "by_chance": list(explanation.by_chance),
+        "not_tried": {key: list(words) for key, words in explanation.not_tried.items()},
+        "variants": [_as_dict(variant, names) for variant in explanation.variants],
+    }
+    if explanation.notes:
+        values["notes"] = list(explanation.notes)
+    return values
+
+
+def _as_dict(variant: Variant, names: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {"differences": list(variant.differences)}
+    if variant.direction:
+        values["direction"] = variant.direction
+    values["numbers"] = dict(zip(names, map(float, variant.numbers), strict=True))
+    values["distance"] = float(variant.distance)
+    values["reproduces"] = variant.reproduces
+    return values
+
+
+def _title(explanation: Explanation) -> str:
+    images, captions = explanation.shape
+    published = ", ".join(map(str, explanation.published))
+    return (
+        f"{explanation.name}: {images} images x {captions} captions, protocol {explanation.protocol}; "
+        f"published: {published}"
+    )
+
+
+def _table(explanation: Explanation, rows: int) -> Panel:
+    """The protocol's own numbers, then the nearest variants."""
+    is_open = any(variant.direction for variant in explanation.variants)
+    headings = [""]
+    if is_open:
+        headings.append("direction")
+    headings += [*explanation.statistics, "off by"]
+    if len(explanation.published) > 1:
+        headings.append("equal")
+    references = explanation.references
+    # Variants that are farther off than the protocol explain nothing.
+    farthest = min((reference.distance for reference in references), default=Decimal("Infinity"))
+    nearer = [variant for variant in explanation.tried if variant.distance <= farthest]
+    shown = [_row(variant, is_open) for variant in (*references, *nearer[:rows])]
+    return grid(headings, {"": shown}, texts=1 + is_open)
+
+
+def _row(variant: Variant, is_open: bool) -> list[str | Cell]:
+    """A variant's line of the table. is_open: whether directions are shown."""
+    cells: list[str | Cell] = ["; ".join(variant.differences) or PROTOCOL]
+    if is_open:
+        cells.append(TASKS[variant.direction])
+    cells += [*map(Cell, variant.numbers), Cell(variant.distance)]
+    if len(variant.numbers) > 1:
+        cells.append(f"{variant.equal} of {len(variant.numbers)}")
+    return cells
+
+
+def _remarks(explanation: Explanation) -> Iterator[str]:
+    """Say whether something explains the numbers, how many variants do, and how many would by
+    chance.
+    """
+    what = "the published numbers" if len(explanation.published) > 1 else "the published number"
+    by_protocol = any(reference.reproduces for reference in explanation.references)
+    by_difference = any(variant.differences for variant in explanation.reproducing)
+    if by_protocol:
+        yield f"The protocol itself gives {what}."
+    if by_difference:
+        yield _explained_by(explanation, what)
+    elif not by_protocol:
+        yield _unexplained(explanation, what)
+    if len(explanation.by_chance) > 1:
+        some = _share(explanation.by_chance[-1])
+        one = _share(explanation.by_chance[1])
+        yield (
+            f"By chance: of numbers drawn within {NEAR} of {what}, {some} would be given by "
+            f"some variant, {one} by at most one difference."
+        )
+    if explanation.not_tried:
+        yield _not_tried(explanation)
+    yield from explanation.notes
+
+
+def _explained_by(explanation: Explanation, what: str) -> str:
+    """How many variants give the published numbers."""
+    count = sum(bool(variant.differences) for variant in explanation.reproducing)
+    give = "gives" if count == 1 else "give"
+    said = (
+        f"{count} of {counted(len(explanation.tried), 'variant')} {give} {what}: "
+        f"{_by_count(explanation)}."
+    )
+    if count == 1:
+        return said
+    numbers = "one number; give more of the paper's: R@1=…,R@5=…."
+    if len(explanation.published) > 1:
+        numbers = "these numbers alone."
+    return f"{said} They cannot be told apart by {numbers}"
+
+
+def _unexplained(explanation: Explanation, what: str) -> str:
+    nearest = ""
+    if explanation.variants:
+        distance = min(variant.distance for variant in explanation.variants)
+        nearest = f"; the nearest is {distance} off"
+    return (
+        f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: more likely "
+        "other scores were measured (another seed or checkpoint, other photographs or captions) than "
+        "these in another way."
+    )
+
+
+def _not_tried(explanation: Explanation) -> str:
+    needs = []
+    for lacking, words in explanation.not_tried.items():
+        need = "needs" if len(words) == 1 else "need"
+        needs.append(f"{counted(len(words), 'difference')} that {need} {lacking} ({HOW[lacking]})")
+    return "Not tried: " + "; ".join(needs)
+
+
+def _by_count(explanation: Explanation) -> str:
+    """How many variants with one difference reproduce, and how many with more."""
+    most = max(len(variant.differences) for variant in explanation.tried)
+    counts = []
+    for number in range(1, most + 1):
+        of_number = [each for each in explanation.tried if len(each.differences) == number]
+        reproducing = sum(variant.reproduces for variant in of_number)
+        counts.append(f"{reproducing} of {len(of_number)} with {counted(number, 'difference')}")
+    return ", ".join(counts)
+
+
+def _share(share: float) -> str:
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    return f"{100 * share:.0f} %"

@@ -1,0 +1,192 @@
+"""What is known of a system's images and captions, and which measurements that allows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from pipeline.foundation.evaluation.judgements.rows import same_text, texts_of
+from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, Ids, Relevance, Scores
+from pipeline.foundation.evaluation.retrieval.owners import numbered, renumbered
+from pipeline.foundation.evaluation.retrieval.similarity import Selection
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain.differences import Measurement
+
+# The images of a fold where the protocol has none: COCO's "1K".
+FOLD = 1000
+
+Vectors = tuple[np.ndarray, np.ndarray]
+Pool = list[tuple[Ids, Ids]]
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """One pool: scores of I images and C captions, and what is known of them."""
+
+    name: str
+    owner: Ids  # int64 [C], the image of each caption; -1 for none
+    scores: Scores  # [I, C]
+    captions: Sequence[str] | None = None  # the texts; None where they are not known
+    # Right pairs by other judgements.
+    judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)
+    # Embeds captions cut at so many tokens: [C, D].
+    embed: Callable[[int], np.ndarray] | None = None
+    longest: int = 0  # how many tokens of the longest caption it reads
+    fold: int = FOLD  # how many images a fold has
+
+    @cached_property
+    def vectors(self) -> Vectors | None:
+        """Those of which scores are products, [I, D] and [C, D], not divided by lengths; None for
+        other scores.
+        """
+        scores: Any = self.scores
+        rows: Any = slice(None)
+        columns: Any = slice(None)
+        if isinstance(scores, Selection):
+            rows = scores.images
+            columns = scores.captions
+            scores = scores.source
+        if not isinstance(scores, Embeddings):
+            return None
+        images: Any = getattr(scores.images, "vectors", scores.images)
+        captions: Any = getattr(scores.captions, "vectors", scores.captions)
+        return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Images and captions."""
+        return self.scores.shape
+
+    @property
+    def images(self) -> int:
+        """How many images there are."""
+        return self.scores.shape[0]
+
+    @property
+    def cells(self) -> int:
+        """How many scores there are."""
+        return self.images * len(self.owner)
+
+    @property
+    def folds(self) -> int:
+        """Into how many folds the images are cut; 1 where they cannot be."""
+        return self._folds(self.images)
+
+    def _folds(self, images: int) -> int:
+        if images % self.fold:
+            return 1
+        return images // self.fold
+
+    @cached_property
+    def _captions_of_each(self) -> Ids:
+        """How many captions each image has: int64 [I]."""
+        return np.bincount(self.owner[self.owner >= 0], minlength=self.images)
+
+    @property
+    def _is_paired(self) -> bool:
+        """Whether every image has captions, and every caption an image."""
+        return bool(self._captions_of_each.min() > 0 and (self.owner >= 0).all())
+
+    def lacks(self, wanted: Measurement) -> str:
+        """What a measurement needs that is not known, in words; "" where nothing is missing."""
+        if wanted.tokens is not None and self.embed is None:
+            return "an encoder and captions"
+        if self.vectors is None and (wanted.vectors != "given" or wanted.unit):
+            return "vectors"
+        if self.captions is None and wanted.right in ("equal", "merged"):
+            return "the captions' texts"
+        if wanted.right not in ("own", "equal", "merged") and wanted.right not in self.judged:
+            return "judgements"
+        return ""
+
+    def is_idle(self, wanted: Measurement, protocol: Measurement) -> bool:
+        """Whether a choice in which a measurement differs from the protocol's cannot be made here,
+        or changes nothing.
+        """
+        images = self.images
+        if not wanted.unpaired:
+            images = int(np.count_nonzero(self._captions_of_each))
+        if wanted.folds is not None and self._folds(images) < 2:
+            return True
+        effective = self._effective(wanted)
+        of_protocol = self._effective(protocol)
+        for field_of_choice in fields(Measurement):
+            name = field_of_choice.name
+            choice = getattr(wanted, name)
+            if choice == getattr(protocol, name):
+                continue
+            if getattr(effective, name) != choice or choice == getattr(of_protocol, name):
+                return True
+        return False
+
+    def _effective(self, wanted: Measurement) -> Measurement:
+        """The measurement without choices that change nothing here."""
+        captions = wanted.captions
+        if captions is not None and captions >= self._captions_of_each.max():
+            captions = None
+        tokens = wanted.tokens
+        if tokens is not None and tokens >= self.longest:
+            tokens = None
+        fold = wanted.fold
+        if fold is not None and (wanted.folds is None or fold >= self.folds):
+            fold = None
+        hits = wanted.hits
+        counts = self._captions_of_each
+        if captions is not None:
+            counts = np.minimum(counts, captions)
+        if wanted.right != "own" or counts.max() < 2:
+            hits = "any"
+        if hits == "pairs" and counts.min() != counts.max():
+            hits = "any"
+        unpaired = wanted.unpaired or self._is_paired
+        return replace(
+            wanted, captions=captions, tokens=tokens, fold=fold, hits=hits, unpaired=unpaired
+        )
+
+    def relevance(self, right: str) -> Relevance:
+        """The right pairs of all images and captions, by one of the choices of
+        `Measurement.right`.
+        """
+        if right in self.judged:
+            return self.judged[right]()
+        if right == "own":
+            return Relevance.of_owner(self.owner, self.images)
+        _, relevance = same_text(self._collection)
+        texts = texts_of(self._collection)
+        t2i = relevance.t2i.restricted(texts, np.arange(self.images), self.images)
+        return Relevance.of_captions(t2i, self.images, self.owner)
+
+    def pool(self, wanted: Measurement) -> Pool:
+        """The images and captions that are ranked, for each fold: int64 rows and columns."""
+        rows = np.arange(self.images)
+        columns = np.arange(len(self.owner))
+        if wanted.right == "merged":
+            columns, _ = same_text(self._collection)
+        if wanted.captions is not None:
+            number = numbered(self.owner[columns], self.images)
+            columns = columns[number < wanted.captions]
+        if not wanted.unpaired:
+            columns = columns[self.owner[columns] >= 0]
+            rows = np.unique(self.owner[columns])
+        if wanted.folds is None:
+            return [(rows, columns)]
+        if len(rows) % self.fold:
+            raise InputError(f"{len(rows)} images cannot be cut into folds of {self.fold}")
+        count = len(rows) // self.fold
+        place = np.arange(len(rows))
+        fold_of_image = place // self.fold if wanted.folds == "consecutive" else place % count
+        image_of_caption = renumbered(self.owner[columns], rows, self.images)
+        fold_of_caption = np.where(image_of_caption < 0, -1, fold_of_image[image_of_caption])
+        pool = []
+        for fold in range(count):
+            in_fold = (fold_of_caption < 0) | (fold_of_caption == fold)
+            pool.append((rows[fold_of_image == fold], columns[in_fold]))
+        return pool
+
+    @property
+    def _collection(self) -> Collection:
+        return Collection(
+            np.arange(self.images), np.arange(len(self.owner)), self.owner, self.captions
+        )

@@ -1,0 +1,227 @@
+"""Numbers of many measurements of one system; what several of them share is ranked once."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby, product
+from typing import TypeAlias, get_args
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics.base import Fold, Metric, Ranked
+from pipeline.foundation.evaluation.metrics.kinds import Hit, Recall, RSum
+from pipeline.foundation.evaluation.metrics.numbers import RECALLS
+from pipeline.foundation.evaluation.retrieval import (
+    Floats,
+    QueryRanks,
+    Relevance,
+    Scores,
+    Ties,
+    rank,
+    select,
+)
+from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
+from pipeline.foundation.evaluation.retrieval.owners import numbered
+from pipeline.foundation.evaluation.retrieval.placements import Placements
+from pipeline.foundation.evaluation.retrieval.positions import by_position
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain.arrays import multiplied, read, rounded
+from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.given import Given
+
+Progress: TypeAlias = Callable[[int, int], object]
+WAYS = ("i2t", "t2i")
+# The recalls in a sum are rounded to so many decimals.
+DECIMALS = 1
+
+
+class Measuring:
+    """The numbers of measurements of a system in one or several splits."""
+
+    def __init__(self, splits: Mapping[str, Given]) -> None:
+        self.splits = splits
+        self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
+        self._values: dict[tuple[object, ...], float] = {}
+        # The last product of vectors, and what it is.
+        self._product: tuple[tuple[object, ...], Cells] | None = None
+
+    def rank(
+        self, wanted: Iterable[Measurement], progress: Progress = lambda done, total: None
+    ) -> None:
+        """Rank all that measurements share, so that scores are computed once; one matrix is in
+        memory at a time.
+        """
+        by_ranking = {_ranking(each): each for each in wanted}
+        missing = [each for ranking, each in by_ranking.items() if ranking not in self._folds]
+        missing.sort(key=lambda measurement: str(_scores(measurement)))
+        total = len(self._folds) + len(missing)
+        for _, group in groupby(missing, _scores):
+            measurements = list(group)
+            scores = self._scores(measurements[0])
+            for measurement in measurements:
+                folds = {} if scores is None else self._ranked(measurement, scores)
+                self._folds[_ranking(measurement)] = folds
+                progress(len(self._folds), total)
+
+    def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
+        """A metric of a direction, "" for both; None where it cannot be measured."""
+        ranking = _ranking(wanted)
+        key = (ranking, wanted.of("ranking", "metric"), wanted.sum_of_rounded, metric, way)
+        if key not in self._values:
+            self.rank([wanted])
+            folds = self._folds[ranking].get((wanted.hits, wanted.ties))
+            value = np.nan if folds is None else self._number(wanted, metric, way, folds)
+            self._values[key] = value
+        value = self._values[key]
+        return None if np.isnan(value) else value
+
+    def _scores(self, wanted: Measurement) -> Scores | None:
+        given = self.splits[wanted.split]
+        with _unless_as_given(wanted):
+            if given.vectors is None:
+                return read(given, wanted.scores)
+            return Matrix(rounded(self._multiplied(given, wanted), wanted.scores))
+        return None
+
+    def _multiplied(self, given: Given, wanted: Measurement) -> Cells:
+        """The product of vectors; one at a time is in memory."""
+        name = (wanted.split, *wanted.of("vectors"))
+        if self._product is None or self._product[0] != name:
+            self._product = None
+            self._product = name, multiplied(given, wanted)
+        return self._product[1]
+
+    def _ranked(self, wanted: Measurement, scores: Scores) -> Mapping[tuple[str, str], list[Fold]]:
+        """The folds of a pool, by what is a hit and the rule for ties."""
+        given = self.splits[wanted.split]
+        relevance = given.relevance(wanted.right)
+        ranked = _any if wanted.hits == "any" else _each
+        folds = defaultdict[tuple[str, str], list[Fold]](list)
+        with _unless_as_given(wanted):
+            for rows, columns in given.pool(wanted):
+                of_pool = select(scores, rows, columns)
+                for how, fold in ranked(of_pool, relevance.select(rows, columns)):
+                    folds[how].append(fold)
+            return folds
+        return {}
+
+    def _number(self, wanted: Measurement, metric: Metric, way: str, folds: list[Fold]) -> float:
+        if isinstance(metric, RSum):
+            return self._sum_of_recalls(wanted, metric, way)
+        if wanted.fold is not None:
+            folds = [folds[wanted.fold]]
+        if wanted.hits == "share" and isinstance(metric, Hit):
+            metric = Recall(metric.k)
+        if wanted.exchanged:
+            way = WAYS[way == WAYS[0]]
+        values = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
+        if wanted.averaged == "images":
+            values = [
+                _by_image(of_fold, fold.ranked(way))
+                for of_fold, fold in zip(values, folds, strict=True)
+            ]
+        if not metric.is_share and wanted.from_zero:
+            values = [of_fold - 1 for of_fold in values]
+        if metric.is_median and wanted.median != "mean":
+            return float(np.mean([_median(of_fold, wanted.median) for of_fold in values]))
+        return metric.number(folds, way, values)
+
+    def _sum_of_recalls(self, wanted: Measurement, metric: RSum, way: str) -> float:
+        """A sum of recalls, or a mean of them."""
+        ways = WAYS if metric.summed is not None else (way,)
+        recalls = [self.number(wanted, Hit(k), each) or 0.0 for each, k in product(ways, RECALLS)]
+        if wanted.sum_of_rounded:
+            recalls = [round(recall, DECIMALS) for recall in recalls]
+        return sum(recalls) / (metric.summed or len(RECALLS))
+
+
+@contextmanager
+def _unless_as_given(wanted: Measurement) -> Iterator[None]:
+    """Leave out a measurement whose numbers are too large for their type; scores as given are
+    refused.
+    """
+    try:
+        yield
+    except InputError:
+        if wanted.vectors == wanted.scores == "given":
+            raise
+
+
+def _scores(wanted: Measurement) -> tuple[object, ...]:
+    return wanted.split, *wanted.of("vectors", "scores")
+
+
+def _ranking(wanted: Measurement) -> tuple[object, ...]:
+    return *wanted.of("vectors", "scores", "pool"), wanted.hits == "any"
+
+
+def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
+    """Rank one pool by the best right candidate, with ties broken by each rule."""
+    ranks = rank(scores, relevance)
+    for ties in get_args(Ties):
+        yield ("any", ties), Fold.of(ranks, ties)
+    for ties in ("first", "last"):
+        ordered = by_position(scores, ranks, last_first=ties == "last")
+        yield ("any", ties), Fold.of(ordered, "optimistic")
+
+
+def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
+    """Rank one pool by all right captions of an image, each of which has one image."""
+    owner = relevance.owner
+    above = np.zeros(len(owner), np.int64)
+    tied = np.zeros(len(owner), np.int64)
+    number = numbered(owner, relevance.shape[0])
+    # Each caption alone, with those of all other images; no sorting.
+    for nth in range(int(number.max()) + 1):
+        owner_of_nth = np.where(number == nth, owner, -1)
+        nth_ranks = rank(scores, owner_of_nth).i2t
+        nth_captions = np.flatnonzero(owner_of_nth >= 0)
+        of_image = np.searchsorted(nth_ranks.query, owner[nth_captions])
+        above[nth_captions] = nth_ranks.greater[of_image]
+        tied[nth_captions] = nth_ranks.equal[of_image] + 1
+    pairs = relevance.i2t
+    captions = Placements.of(pairs, above[pairs.candidate], tied[pairs.candidate], len(owner))
+    ranks = rank(scores, relevance)
+    best = ranks.t2i
+    images = Placements.of(relevance.t2i, best.greater, best.equal + 1, relevance.shape[0])
+    for ties in get_args(Ties):
+        fold = Fold.of(ranks, ties, (captions, images))
+        yield ("share", ties), fold
+        yield ("pairs", ties), _pairs(fold, captions)
+
+
+def _pairs(fold: Fold, captions: Placements) -> Fold:
+    """Each caption with a copy of its image, which is right for it alone.
+
+    An image's copies ask for one caption each, and are equally similar to each caption.
+    """
+    copies = int(captions.count[0])
+    owner = captions.query[captions.owner]
+    of_images = QueryRanks(owner, captions.above, captions.tied - 1, np.ones_like(captions.above))
+    best = fold.t2i.best
+    of_captions = QueryRanks(
+        best.query,
+        copies * best.greater,
+        copies * best.equal + copies - 1,
+        np.ones_like(best.greater),
+    )
+    return replace(fold, i2t=Ranked(of_images, owner), t2i=replace(fold.t2i, best=of_captions))
+
+
+def _by_image(values: Floats, ranked: Ranked) -> Floats:
+    """The mean of each image's queries."""
+    count = np.bincount(ranked.drawn_with)
+    total = np.bincount(ranked.drawn_with, values)
+    means: Floats = total[count > 0] / count[count > 0]
+    return means
+
+
+def _median(ranks: Floats, which: str) -> float:
+    if which == "floor":
+        # VSE++ takes the median of ranks from 0, rounds it down and adds one.
+        return float(np.floor(np.median(ranks - 1)) + 1)
+    middle = len(ranks) // 2
+    if which == "lower":
+        middle = (len(ranks) - 1) // 2
+    return float(np.sort(ranks)[middle])

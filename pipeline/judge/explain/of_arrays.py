@@ -1,0 +1,130 @@
+"""`explain` for a notebook: numpy arrays in, the answer out. Nothing of it imports torch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Scores,
+    Ties,
+    as_similarity,
+    mistakes,
+    protocol as find,
+)
+from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
+from pipeline.foundation.evaluation.retrieval.protocols import consecutive_captions
+from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain import printed
+from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.given import FOLD, Given
+from pipeline.judge.explain.search import Explanation, Progress, search
+
+
+def explain(
+    scores: object,
+    published: str | Mapping[str, object],
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    captions: Sequence[str] | None = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+    fold: int = FOLD,
+    most: int = 3,
+    progress: Progress = lambda done, total: None,
+) -> Explanation:
+    """Search the differences of measurement that people make for those that give published numbers.
+
+    Args:
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
+        published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped
+            table, see `printed.read`.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image`
+            says it.
+        caption_image: Integers [C], the row of each caption's image, -1 for none.
+        captions: The texts of the captions.
+        protocol: The rules by which the scores should be measured, a name in `PROTOCOLS` or a
+            `Protocol`.
+        ties: How ties should count.
+        normalise: Whether vectors should be divided by their lengths.
+        fold: How many images a fold has where the protocol has no folds.
+        most: How many differences are tried together at most.
+        progress: Called with the number of rankings done so far, and how many there are.
+
+    Returns:
+        The numbers of the protocol and of all variants, those that give the published numbers
+        first; printed, a table.
+
+    Raises:
+        InputError: For arrays that do not fit each other or the protocol, and published numbers
+            that no metric can be.
+
+    >>> explain(np.eye(2), "R@1=100.0", captions_per_image=1).references[0].reproduces
+    True
+    """
+    if isinstance(published, Mapping):
+        published = ",".join(f"{name}={number}" for name, number in published.items())
+    if not isinstance(published, str):
+        raise InputError(
+            f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}"
+        )
+    numbers, row = printed.read(published)
+    source = source_of(scores)
+    if caption_image is None:
+        caption_image = consecutive_captions(source.shape, captions_per_image)
+    relevance = as_relevance(np.asarray(caption_image), source.shape)
+    owner = relevance.owner
+    if captions is not None and len(captions) != len(owner):
+        raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
+    rules = find(protocol)
+    given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
+    base = Measurement.by(rules, ties, normalise)
+    explanation = search({"": given}, base, rules, numbers, most, progress, row)
+    measured = source_of(scores, normalise)
+    notes = likely_mistakes(measured, owner, evaluate(measured, owner, rules, ties))
+    return replace(explanation, notes=(*notes, *explanation.notes))
+
+
+def likely_mistakes(scores: Scores, owner: object, measured: Metrics) -> Iterator[str]:
+    """Notes on the scores of arrays, as the commands have them. owner: the row of each caption's
+    image.
+    """
+    vectors = vectors_of(scores)
+    if vectors:
+        yield from mistakes.of_vectors(*vectors)
+    relevance = as_relevance(np.asarray(owner), scores.shape)
+    yield from mistakes.of_scores(scores, relevance, measured.ranks)
+
+
+def source_of(scores: object, normalise: bool = False) -> Scores:
+    """The scores of an array, a file or a tuple of vectors; of files, those that need no reader of
+    the commands.
+    """
+    if isinstance(scores, tuple) and len(scores) == 2:
+        return Embeddings(*scores, normalise=normalise)
+    if isinstance(scores, str | Path):
+        path = Path(scores)
+        if path.suffix != ".npy" and not path.is_dir():
+            raise InputError(
+                f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
+                "read other files"
+            )
+    return as_similarity(scores)
+
+
+def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:
+    """How many images a fold has; InputError where that is none."""
+    if otherwise < 1:
+        raise InputError(f"fold: expected 1 or more images, received {otherwise}")
+    if rules.folds > images:
+        raise InputError(
+            f"protocol {rules.name}: {images} images cannot be cut into {rules.folds} folds of one size"
+        )
+    return images // rules.folds if rules.folds > 1 else otherwise

@@ -1,0 +1,185 @@
+"""What a user names as systems of several splits: files, vectors, or a system of the run, with
+texts and judgements.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.foundation.evaluation.judgements import coco_pairs
+from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Protocol, Relevance, rows_of
+from pipeline.foundation.manifest import SPLITS, Manifest
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.explain.given import FOLD, Given
+from pipeline.judge.explain.of_arrays import fold_of
+from pipeline.judge.systems.scores import judged
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns, Truth
+from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.published import PublishedRow
+
+# What may be a system's name.
+NAME = re.compile(r"[\w+∞-]+")
+# How the published tables name data sets whose protocol has another name.
+PROTOCOL_OF = {"f30k_1k": "flickr30k_1k", "msrvtt": "msrvtt_full", "vatex": "vatex_1500"}
+# The least ratings of CxC's pairs that are tried.
+RATINGS = (2.5, 3, 3.5)
+# All splits of a manifest in one pool.
+ALL = "all"
+
+
+Embedded = tuple[Callable[[int], np.ndarray], int]
+
+
+class Opened(NamedTuple):
+    """The scores that a user names."""
+
+    splits: Mapping[str, Given]  # The pools by split
+    split: str  # Which of them is measured
+    rules: Protocol  # By which it is measured
+    system: System  # The one that is measured
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a user names, and where a run has its files."""
+
+    text: str  # A file, two files of vectors, or a system's name
+    paths: Paths
+    dataset: str  # The run's
+    split: str  # The split of systems that are named
+    columns: Columns = Columns()
+    normalise: bool = False
+    truth: Truth = Truth()
+    cxc: Path | None = None  # The folder of CxC's files
+    # Given captions and their vectors [C, D]: what embeds the captions again, each cut at a number
+    # of tokens, and how many tokens the longest has.
+    embedded_again: Callable[[Sequence[str], np.ndarray], Embedded] | None = None
+    rules: Protocol | None = None  # The user's; None to choose by the published row and the system
+    row: PublishedRow | None = None  # The published row
+
+    def open(self) -> "Opened":
+        """Open the scores."""
+        systems, split = self._systems()
+        system = systems[split]
+        rules = self.rules or self._fitting(system)
+        fold = fold_of(rules, system.shape[0], FOLD)
+        manifest = self._manifest(system)
+        pools = {name: self._given(each, manifest, fold) for name, each in systems.items()}
+        embed, longest = self._embed(pools[split])
+        pool = replace(
+            pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest
+        )
+        return Opened(pools | {split: pool}, split, rules, system)
+
+    def _systems(self) -> tuple[dict[str, System], str]:
+        """The systems of all splits that are known, and the split that is measured."""
+        try:
+            system = open_system(self._place(), self.columns, self.normalise, self.paths.root)
+        except InputError:
+            of_splits = self._of_whole_manifest()
+            if of_splits is None:
+                raise
+            return of_splits, self.columns.known_split or "test"
+        measured = system.split or ""
+        systems = {measured: system}
+        dataset = system.made_from.dataset
+        if dataset:
+            for split in SPLITS:
+                path = self.paths.similarity(dataset, system.name, split)
+                if split != measured and path.exists():
+                    systems[split] = System.open_either(path)
+        return systems, measured
+
+    def _place(self) -> str:
+        """What is opened: the store of the run's system of that name, if it is no file."""
+        root = self.paths.root
+        if not NAME.fullmatch(self.text) or (root / self.text).exists():
+            return self.text
+        store = self.paths.similarity(self.dataset, self.text, self.split)
+        return str(store.relative_to(root))
+
+    def _of_whole_manifest(self) -> dict[str, System] | None:
+        """The splits of scores that are of all images and captions of the manifest; None for
+        others.
+        """
+        if self.columns.manifest is None:
+            return None
+        columns = Columns(distance=self.columns.distance, judged=True)
+        whole = open_system(self.text, columns, self.normalise, self.paths.root)
+        manifest = Manifest.load(self.columns.manifest)
+        table = manifest.rows(["image_id", "caption_id"])
+        images = manifest.images["image_id"].to_numpy()
+        captions = table["caption_id"].to_numpy()
+        if whole.shape != (len(images), len(captions)):
+            return None
+        owner = rows_of(images, table["image_id"].to_numpy())
+        whole = replace(
+            whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True
+        )
+        systems = {ALL: whole}
+        for name in SPLITS:
+            if (manifest.images["split"] == name).any():
+                split = manifest.split(name)
+                part = whole.only(split.store_rows, rows_of(captions, split.caption_ids))
+                systems[name] = replace(part, split=name)
+        return systems
+
+    def _fitting(self, system: System) -> Protocol:
+        """The protocol of the published row or of the system, if it fits; else all of its images
+        and captions.
+        """
+        dataset = self.row.cells.get("dataset", "") if self.row else ""
+        of_row = PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset))
+        rules = of_row or system.protocol or PROTOCOLS["all"]
+        try:
+            rules.parts(system.caption_image, system.shape[0])
+        except InputError:
+            return PROTOCOLS["all"]
+        return rules
+
+    def _manifest(self, system: System) -> Manifest | None:
+        path = self.columns.manifest or self.paths.manifest(system.made_from.dataset)
+        if not system.has_ids or not path.is_file():
+            return None
+        return Manifest.load(path)
+
+    def _given(self, system: System, manifest: Manifest | None, fold: int) -> Given:
+        texts = None
+        if manifest is not None:
+            texts = judged.of_captions(system, manifest, "caption").tolist()
+        return Given(system.name, system.caption_image, system.scores, texts, fold=fold)
+
+    def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
+        """What embeds the captions again, each cut at a number of tokens; and how many the longest
+        has.
+        """
+        if self.embedded_again is None:
+            return None, 0
+        if pool.vectors is None or pool.captions is None:
+            raise InputError(
+                "--encoder embeds captions again: give vectors, IMAGES.npy:CAPTIONS.npy, and the "
+                "--manifest"
+            )
+        return self.embedded_again(pool.captions, pool.vectors[1])
+
+    def _judged(
+        self, system: System, manifest: Manifest | None
+    ) -> Mapping[str, Callable[[], Relevance]]:
+        """The right pairs by other judgements than the captions' own images."""
+        judgements: dict[str, Callable[[], Relevance]] = {}
+        if self.truth.qrels is not None:
+            relevance = judged.judge(system, self.truth, manifest).relevance
+            assert relevance is not None
+            judgements["qrels"] = lambda: relevance
+        if self.cxc is not None:
+            for least in RATINGS:
+                read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least)
+                judgements[f"cxc {least:g}"] = read_pairs
+        return judgements

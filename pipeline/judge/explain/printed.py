@@ -1,0 +1,226 @@
+"""Numbers as a paper prints them: what a user types after --published, or a row of the shipped
+tables.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from itertools import pairwise
+from pathlib import Path
+
+from pipeline.foundation.evaluation.metrics import Metric, Statistic, parse
+from pipeline.foundation.evaluation.metrics.spelt import spelt
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.judge.systems.scores.foreign import results_file
+from pipeline.judge.tables import published
+from pipeline.judge.tables.published import PublishedRow
+
+# The most digits of a number before its point.
+LONGEST = 9
+# The most digits after the point that are compared: tools print all of float32's.
+DECIMALS = 4
+# Rows that a message lists.
+LISTED = 6
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A published number."""
+
+    metric: Metric
+    direction: str  # "i2t" or "t2i"; "" for a metric of both, and where the paper does not say
+    number: Decimal  # With the digits that are printed; shares in percent
+
+    def __str__(self) -> str:
+        return f"{Statistic(self.direction, str(self.metric))} {self.number}"
+
+    @property
+    def name(self) -> str:
+        """Its name as it is typed: i2t_R@1, RSUM."""
+        return f"{self.direction}_{self.metric}" if self.direction else str(self.metric)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether its direction is not said."""
+        return not self.direction and self.metric.summed is None
+
+    @property
+    def digits(self) -> int:
+        """How many digits are printed after the point."""
+        return -int(self.number.as_tuple().exponent)
+
+    @property
+    def unit(self) -> Decimal:
+        """One in the last printed digit."""
+        return Decimal(1).scaleb(-self.digits)
+
+    def rounded(self, value: float, how: str) -> Decimal:
+        """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
+        digit less).
+
+        An exact half becomes what is printed, if that is one of its two neighbours.
+        """
+        exact = Decimal(repr(float(value)))
+        if how == "truncated":
+            return exact.quantize(self.unit, ROUND_DOWN)
+        if how == "coarser":
+            return exact.quantize(self.unit * 10, ROUND_HALF_EVEN).quantize(self.unit)
+        up = exact.quantize(self.unit, ROUND_HALF_UP)
+        even = exact.quantize(self.unit, ROUND_HALF_EVEN)
+        return up if up == self.number else even
+
+
+def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
+    """Read published numbers, and the row if they are from one.
+
+    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped
+        table by its number or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞
+        bert".
+    """
+    if "=" in text:
+        numbers = [_one(part) for part in text.split(",") if part.strip()]
+        return _checked(numbers), None
+    results = results_file.published(Path(text))
+    if results:
+        raise InputError(
+            f"--published {text}: is a file of results; give its numbers, --published {results}"
+        )
+    table, colon, which = text.partition(":")
+    if not colon or not which.strip():
+        raise InputError(
+            f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
+            "row of a shipped table such as vse_infty_table10:4"
+        )
+    row = _row(table.strip(), which.strip())
+    numbers = []
+    for statistic in published.STATISTICS:
+        value = row.value(statistic)
+        if value is not None:
+            numbers.append(Printed(parse(statistic.metric), statistic.direction, value))
+    if not numbers:
+        raise InputError(f"{table} row {row.number}: prints no recalls of images and captions")
+    return _checked(numbers), row
+
+
+def _one(text: str) -> Printed:
+    name, _, value = (part.strip() for part in text.partition("="))
+    statistic = spelt(name)
+    if statistic is None:
+        raise InputError(
+            f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4"
+        )
+    with refusing(InvalidOperation, f"--published {text.strip()}: {value!r} is no number"):
+        number = Decimal(value.removesuffix("%").strip())
+        if not number.is_finite() or number.adjusted() > LONGEST:
+            raise InvalidOperation
+    metric = parse(statistic.metric)
+    if metric.asks_for_every or metric.grade is not None:
+        raise InputError(
+            f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
+            "MedR, MeanR, mean_recall, mR and RSUM"
+        )
+    if statistic.direction and metric.summed is not None:
+        raise InputError(
+            f"--published {text.strip()}: {metric} is of both directions; leave out {statistic.written}"
+        )
+    return Printed(metric, statistic.direction, number)
+
+
+def _checked(numbers: list[Printed]) -> list[Printed]:
+    """The numbers with shares in percent and no more digits than are compared, or a refusal."""
+    names = {(printed.direction, str(printed.metric)) for printed in numbers}
+    if len(names) < len(numbers):
+        raise InputError("--published: names a number twice")
+    shares = [printed for printed in numbers if printed.metric.is_share]
+    if shares and all(map(_is_fraction, shares)):
+        numbers = [_in_percent(printed) for printed in numbers]
+    for printed in numbers:
+        _refuse_out_of_range(printed)
+    _refuse_falling(numbers)
+    return [_shortened(printed) for printed in numbers]
+
+
+def _is_fraction(share: Printed) -> bool:
+    """Whether a share may be from 0 to 1: 0.584 is 58.4 %, as CLIP_benchmark prints it."""
+    return 0 < share.number <= share.metric.most and share.digits > 2
+
+
+def _in_percent(printed: Printed) -> Printed:
+    if not printed.metric.is_share:
+        return printed
+    return replace(printed, number=printed.number.scaleb(2))
+
+
+def _shortened(printed: Printed) -> Printed:
+    """The number with at most the digits that are compared."""
+    if printed.digits <= DECIMALS:
+        return printed
+    finest = Decimal(1).scaleb(-DECIMALS)
+    return replace(printed, number=printed.number.quantize(finest))
+
+
+def _refuse_out_of_range(printed: Printed) -> None:
+    metric = printed.metric
+    between = "0 or more"
+    most = Decimal("Infinity")
+    if metric.is_share:
+        most = Decimal(int(metric.scale * metric.most))
+        between = f"from 0 to {most}"
+    if not 0 <= printed.number <= most:
+        raise InputError(
+            f"--published {printed.name}={printed.number}: no {metric} can be that; it is {between}"
+        )
+
+
+def _refuse_falling(numbers: Sequence[Printed]) -> None:
+    for way in {printed.direction for printed in numbers}:
+        recalls = sorted(
+            (printed.metric.k, printed.number)
+            for printed in numbers
+            if printed.direction == way and printed.metric.name == "R" and printed.metric.k
+        )
+        lead = f"{way}_" if way else ""
+        for (less, low), (more, high) in pairwise(recalls):
+            if high < low:
+                raise InputError(
+                    f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
+                    "fall with K"
+                )
+
+
+def _row(table: str, which: str) -> PublishedRow:
+    """Find a row of a shipped table by its number, or by words that only its cells have."""
+    rows = published.load(table)
+    if which.isdecimal():
+        if not 0 < int(which) <= len(rows):
+            raise InputError(f"{table} has rows 1 to {len(rows)}, received {which}")
+        return rows[int(which) - 1]
+    words = set(which.lower().split())
+    matching = [row for row in rows if words <= _words(row)]
+    if len(matching) == 1:
+        return matching[0]
+    listed = matching or rows
+    shown = "; ".join(_described(row) for row in listed[:LISTED])
+    more = "; …" if len(listed) > LISTED else ""
+    raise InputError(
+        f"{table}: {counted(len(matching), 'row')} with {which!r}; name one by its number or more words: "
+        f"{shown}{more}"
+    )
+
+
+def _words(row: PublishedRow) -> set[str]:
+    """Each cell of a row, and each of its words."""
+    words: set[str] = set()
+    for cell in row.cells.values():
+        words.update((cell.lower(), *cell.lower().split()))
+    return words
+
+
+def _described(row: PublishedRow) -> str:
+    cells = [row.cells.get(name, "") for name in published.IDENTITY]
+    return f"{row.number}: {' '.join(filter(None, cells))}"
+
+
+def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:
+    """The numbers with a direction for those that do not say theirs."""
+    return [replace(each, direction=way) if each.is_open else each for each in numbers]

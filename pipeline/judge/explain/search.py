@@ -1,0 +1,265 @@
+"""The search: which differences, alone or together, give the published numbers."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from itertools import combinations
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.judge.explain.differences import DIFFERENCES, STEPS, Difference, Measurement
+from pipeline.judge.explain.explained import NEAR, Explanation, Shown, Variant
+from pipeline.judge.explain.given import Given
+from pipeline.judge.explain.measuring import WAYS, Measuring, Progress
+from pipeline.judge.explain.printed import Printed, with_direction
+from pipeline.judge.tables.published import PublishedRow
+
+# Numbers that are drawn near the published ones.
+DRAWN = 20_000
+# Together at most so many that change the ranking: more would rank the scores hundreds of times.
+RANKINGS = 2
+# Scores of so many cells take a second or more for each two that do.
+MANY = 20_000_000
+
+Choice: TypeAlias = tuple[Difference, ...]
+
+
+def search(
+    splits: Mapping[str, Given],
+    base: Measurement,
+    rules: Protocol,
+    published: Sequence[Printed],
+    most: int = 3,
+    progress: Progress = lambda done, total: None,
+    row: PublishedRow | None = None,
+) -> Explanation:
+    """Try differences one at a time and two together; more only while nothing gives the published
+    numbers.
+    """
+    known, not_tried = _possible(splits, base)
+    given = splits[base.split]
+    rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
+    searches = _searches(Measuring(splits), base, published)
+    if all(number.is_open or number.metric.summed is not None for number in published):
+        # Both directions are tried.
+        known = [each for each in known if "exchanged" not in each.changed(base)]
+    _try(searches, known, most, progress)
+    variants: list[Variant] = []
+    for of_way in searches:
+        variants += of_way.variants(given)
+    variants.sort(key=_nearness)
+    return Explanation(
+        name=given.name,
+        shape=given.shape,
+        protocol=rules.name,
+        published=tuple(published),
+        variants=tuple(variants),
+        not_tried={lacking: tuple(words) for lacking, words in not_tried.items()},
+        by_chance=_by_chance(published, variants),
+        notes=tuple(doubt.note for doubt in row.doubts) if row else (),
+    )
+
+
+def _searches(
+    measuring: Measuring, base: Measurement, published: Sequence[Printed]
+) -> list["_Search"]:
+    """A search for each direction that the published numbers may be of."""
+    ways: tuple[str, ...] = ("",)
+    if any(number.is_open for number in published):
+        ways = WAYS
+    return [_Search(measuring, base, published, way) for way in ways]
+
+
+def _try(
+    searches: Sequence["_Search"], known: Sequence[Difference], most: int, progress: Progress
+) -> None:
+    """Measure more and more differences together, until a choice of several explains."""
+    measuring = searches[0].measuring
+    for counts in ((0, 1), (2,), (3,))[:most]:
+        choices = [of_way.all_choices(known, counts) for of_way in searches]
+        measurements: list[Measurement] = []
+        for of_way, of_search in zip(searches, choices, strict=True):
+            measurements += map(of_way.measurement, of_search)
+        measuring.rank(measurements, progress)
+        for of_way, of_search in zip(searches, choices, strict=True):
+            of_way.measure(of_search)
+        if counts[-1] > 1 and any(of_way.is_explained for of_way in searches):
+            break
+
+
+def _nearness(variant: Variant) -> tuple[bool, bool, int, Decimal, int]:
+    """By what variants are sorted: the protocol, those that reproduce by few differences, the
+    nearest.
+    """
+    count = len(variant.differences)
+    needed = count if variant.reproduces else 0
+    return count > 0, not variant.reproduces, needed, variant.distance, count
+
+
+def _possible(
+    splits: Mapping[str, Given], base: Measurement
+) -> tuple[list[Difference], dict[str, list[str]]]:
+    """The differences that can be tried, and those that need what is not known."""
+    known: list[Difference] = []
+    not_tried: dict[str, list[str]] = {}
+    for difference in DIFFERENCES:
+        if not difference.changed(base):
+            continue
+        wanted = replace(base, **dict(difference.choices))
+        given = splits.get(wanted.split)
+        lacking = "scores of other splits" if given is None else given.lacks(wanted)
+        if lacking:
+            not_tried.setdefault(lacking, []).append(difference.words)
+        elif given is not None and not given.is_idle(wanted, base):
+            known.append(difference)
+    return known, not_tried
+
+
+# The choices for which scores are ranked again.
+RANKED = {*STEPS["vectors"], *STEPS["scores"], *STEPS["pool"], "hits"}
+
+
+class _Search:
+    """The variants of one reading of the published numbers."""
+
+    def __init__(
+        self, measuring: Measuring, base: Measurement, published: Sequence[Printed], way: str
+    ) -> None:
+        self.measuring = measuring
+        self.base = base
+        self.published = with_direction(published, way)
+        self.way = way  # the direction of numbers that do not say theirs
+        self.shown: dict[Choice, Shown] = {}
+        self._measured: set[Measurement] = set()
+
+    @property
+    def is_explained(self) -> bool:
+        return any(not self.distance(shown)[0] for shown in self.shown.values())
+
+    def variants(self, given: Given) -> Iterator[Variant]:
+        """What was measured, in words."""
+        for choice, shown in self.shown.items():
+            words = [each.words.format(folds=given.folds, size=given.fold) for each in choice]
+            distance, equal = self.distance(shown)
+            yield Variant(tuple(words), shown, distance, equal, self.way)
+
+    def all_choices(self, known: Sequence[Difference], counts: Iterable[int]) -> list[Choice]:
+        """The choices of each number of differences."""
+        choices: list[Choice] = []
+        for count in counts:
+            choices += self.choices(known, count)
+        return choices
+
+    def choices(self, known: Sequence[Difference], together: int) -> Iterator[Choice]:
+        """So many differences at a time that can be made and may reach the published numbers."""
+        for choice in combinations(known, together):
+            changed = [difference.changed(self.base) for difference in choice]
+            is_disjoint = sum(map(len, changed)) == len(frozenset().union(*changed))
+            if is_disjoint and self._is_possible(choice) and self._is_near(choice):
+                yield choice
+
+    def measurement(self, choice: Choice) -> Measurement:
+        """The protocol with some differences."""
+        changes: dict[str, Any] = {}
+        for difference in choice:
+            changed = difference.changed(self.base)
+            changes |= {name: value for name, value in difference.choices if name in changed}
+        return replace(self.base, **changes)
+
+    def measure(self, choices: Iterable[Choice]) -> None:
+        """Keep choices each of whose differences changes a printed number."""
+        for choice in choices:
+            wanted = self.measurement(choice)
+            shown = self._shown(choice)
+            # Two differences may be a third one together.
+            if shown is None or wanted in self._measured:
+                continue
+            self._measured.add(wanted)
+            if shown not in map(self._shown, _all_but_one(choice)):
+                self.shown[choice] = shown
+
+    def distance(self, shown: Shown) -> tuple[Decimal, int]:
+        """The largest difference from a published number, and how many are equal."""
+        apart = [
+            abs(number - printed.number)
+            for number, printed in zip(shown, self.published, strict=True)
+        ]
+        return max(apart), apart.count(Decimal(0))
+
+    def _is_possible(self, choice: Choice) -> bool:
+        wanted = self.measurement(choice)
+        given = self.measuring.splits.get(wanted.split)
+        if given is None or given.lacks(wanted):
+            return False
+        return not given.is_idle(wanted, self.base)
+
+    def _is_near(self, choice: Choice) -> bool:
+        """Whether the scores are worth ranking for two differences together: whether the sum of
+        their effects is near.
+
+        What two do together may differ from this sum by twice the smaller effect.
+        """
+        ranked = [each for each in choice if each.changed(self.base) & RANKED]
+        cells = max(given.cells for given in self.measuring.splits.values())
+        if len(ranked) != RANKINGS or cells < MANY:
+            return len(ranked) <= RANKINGS
+        base = self._shown(())
+        alone = [self._shown((difference,)) for difference in ranked]
+        if base is None or None in alone:
+            return False
+        for printed, start, *ends in zip(self.published, base, *filter(None, alone), strict=True):
+            effects = [end - start for end in ends]
+            reach = _near(printed) + 2 * min(map(abs, effects))
+            if abs(start + sum(effects) - printed.number) > reach:
+                return False
+        return True
+
+    def _shown(self, choice: Choice) -> Shown | None:
+        """The numbers of a choice, rounded as the published ones; None if one is not known."""
+        wanted = self.measurement(choice)
+        numbers = []
+        for printed in self.published:
+            value = self.measuring.number(wanted, printed.metric, printed.direction)
+            if value is None:
+                return None
+            numbers.append(printed.rounded(value, wanted.rounding))
+        return tuple(numbers)
+
+
+def _all_but_one(choice: Choice) -> Iterator[Choice]:
+    """The choice without each of its differences."""
+    for place in range(len(choice)):
+        yield choice[:place] + choice[place + 1 :]
+
+
+def _near(printed: Printed) -> Decimal:
+    """How far from a published number others are near it."""
+    most = printed.metric.most if printed.metric.is_share else 1
+    return NEAR * Decimal(most)
+
+
+def _by_chance(published: Sequence[Printed], variants: Sequence[Variant]) -> tuple[float, ...]:
+    """The share of numbers drawn near the published ones that variants with at most 0, 1, 2, …
+    differences have.
+    """
+    units = [printed.unit for printed in published]
+    draw = np.random.default_rng(0)
+    columns = []
+    for printed, unit in zip(published, units, strict=True):
+        reach = max(1, int(_near(printed) / unit))
+        columns.append(draw.integers(-reach, reach, size=DRAWN, endpoint=True))
+    drawn = np.stack(columns, axis=1)
+    # How many units each variant is from the published numbers -> the fewest differences.
+    fewest: dict[tuple[int, ...], int] = {}
+    for variant in variants:
+        steps = tuple(
+            int((number - printed.number) / unit)
+            for number, printed, unit in zip(variant.numbers, published, units, strict=True)
+        )
+        count = len(variant.differences)
+        fewest[steps] = min(fewest.get(steps, count), count)
+    most = max((len(variant.differences) for variant in variants), default=0)
+    needed = np.array([fewest.get(steps, most + 1) for steps in map(tuple, drawn.tolist())])
+    return tuple(float((needed <= count).mean()) for count in range(most + 1))

@@ -1,0 +1,164 @@
+"""The referee in a notebook: numpy arrays in, a judgement out. Nothing of it imports torch."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from pipeline.foundation.evaluation import metrics
+from pipeline.foundation.evaluation.retrieval import (
+    Protocol,
+    Scores,
+    Ties,
+    consecutive_captions,
+    mistakes,
+)
+from pipeline.foundation.evaluation.statistics import contrast, interval
+from pipeline.judge.explain.of_arrays import likely_mistakes, source_of
+from pipeline.judge.tables import compared, evaluated
+
+SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
+
+
+class Judgement(dict[str, Any]):
+    """What a command gives with --json; printed, what it prints."""
+
+    def __init__(self, values: dict[str, Any], text: str) -> None:
+        super().__init__(values)
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def evaluate(
+    scores: object,
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+) -> Judgement:
+    """Measure recalls, ranks and RSUM with 95 % intervals over images.
+
+    Args:
+        scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image`
+            says it.
+        caption_image: Integers [C], the row of each caption's image, -1 for none.
+        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        ties: How ties count, see `pipeline.foundation.evaluation.metrics.evaluate`.
+        normalise: Whether vectors are divided by their lengths.
+
+    Returns:
+        The numbers as `pipeline evaluate --json` has them, with notes on likely mistakes; printed,
+        a table.
+
+    Raises:
+        InputError: For arrays that do not fit each other or the protocol, and for NaN or infinity.
+
+    >>> import numpy as np
+    >>> evaluate(np.eye(2), captions_per_image=1)["RSUM"]
+    600.0
+    """
+    system = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
+    numbers = system.metrics.as_dict()
+    numbers["interval"] = interval(system.metrics)
+    numbers["notes"] = list(_notes(system))
+    return _judgement(numbers, evaluated.to_text([("", numbers)]))
+
+
+def compare(
+    first: object,
+    second: object,
+    captions_per_image: int = 5,
+    caption_image: object = None,
+    protocol: str | Protocol = "all",
+    ties: Ties = "expected",
+    normalise: bool = False,
+    samples: int = SAMPLES,
+    seed: int = 0,
+) -> Judgement:
+    """Test two systems against each other on the same queries, see `pipeline compare`.
+
+    Args:
+        first: The scores of the first system, see `evaluate`; several seeds of it as a list of
+            scores.
+        second: The scores of the second one, likewise; images and captions have the order of the
+            first.
+        captions_per_image: See `evaluate`.
+        caption_image: See `evaluate`.
+        protocol: See `evaluate`.
+        ties: See `evaluate`.
+        normalise: See `evaluate`.
+        samples: The least number of swaps of a test.
+        seed: Of the swaps.
+
+    Returns:
+        The contrast of each recall and RSUM, second minus first, with its interval, p, and what
+        would tell a difference that cannot be told, and notes on likely mistakes; printed, a table.
+
+    Raises:
+        InputError: As `evaluate`, and for systems of different shapes.
+
+    >>> import numpy as np
+    >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
+    0.0
+    """
+    measured = partial(
+        _measured,
+        captions_per_image=captions_per_image,
+        caption_image=caption_image,
+        protocol=protocol,
+        ties=ties,
+        normalise=normalise,
+    )
+    first_runs = list(map(measured, _seeds(first)))
+    second_runs = list(map(measured, _seeds(second)))
+    first_metrics = [run.metrics for run in first_runs]
+    second_metrics = [run.metrics for run in second_runs]
+    values = contrast.together([(first_metrics, second_metrics)], samples, seed)
+    text = compared.to_text(["first", "second"], [values])
+    reference, *others = [*first_runs, *second_runs]
+    notes: list[str] = []
+    for run in (reference, *others):
+        notes += _notes(run)
+    for run in others:
+        notes += mistakes.of_two(reference.scores, run.scores, run.owner)
+    return _judgement(values[0] | {"notes": notes}, text)
+
+
+def _seeds(system: object) -> list[object]:
+    """The scores of each seed of a system."""
+    return system if isinstance(system, list) else [system]
+
+
+def _judgement(values: dict[str, Any], text: str) -> Judgement:
+    notes = [f"note: {note}" for note in values["notes"]]
+    return Judgement(values, "\n".join([text, *notes]))
+
+
+class _System(NamedTuple):
+    scores: Scores
+    owner: Any  # [C]: the row of each caption's image
+    metrics: metrics.Metrics
+
+
+def _measured(
+    scores: object,
+    captions_per_image: int,
+    caption_image: object,
+    protocol: str | Protocol,
+    ties: Ties,
+    normalise: bool,
+) -> _System:
+    source = source_of(scores, normalise)
+    owner = caption_image
+    if owner is None:
+        owner = consecutive_captions(source.shape, captions_per_image)
+    return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
+
+
+def _notes(system: _System) -> Iterator[str]:
+    """The likely mistakes of one system, as the commands note them."""
+    yield from likely_mistakes(system.scores, system.owner, system.metrics)

@@ -1,0 +1,288 @@
+"""Named arrays, as the files of all tools hold them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from pipeline.foundation.files.expansion import Expansion
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign.words import Name
+
+# numpy has no bfloat16: the upper half of a float32 with the same value.
+BFLOAT16 = "bfloat16"
+# How values are stored that are texts, and those that no array of numbers or texts can hold.
+TEXT, UNREADABLE = "text", "objects"
+SINGLE = (int, float, str, bytes, type(None), np.generic)
+# The whole numbers up to here are the same in float64.
+EXACT = 1 << 53
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of a file, read when it is needed."""
+
+    shape: tuple[int, ...]
+    stored: str  # how its values are stored: float16, bfloat16, int64, text
+    read: Callable[
+        [], np.ndarray
+    ]  # reads its values, exactly as stored: no rounding makes or breaks a tie
+    blocks: Any = (
+        None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
+    )
+    keys: np.ndarray | None = None  # of a dict: the key of each value; else None
+    parts: int = 0  # the shards or batches whose rows are joined; 0 for an array that is one
+
+    @classmethod
+    def of(cls, values: np.ndarray, keys: np.ndarray | None = None) -> "Array":
+        """Take an array in memory, or memory-mapped; of a dict its values and keys."""
+        return cls(values.shape, stored_as(values.dtype), lambda: values, keys=keys)
+
+    def __str__(self) -> str:
+        of_dict = "dict of " if self.keys is not None else ""
+        joined = f" of {self.parts} parts" if self.parts else ""
+        return f"{of_dict}{self.stored} {list(self.shape)}{joined}"
+
+    @property
+    def is_real(self) -> bool:
+        """Whether it holds numbers with a fraction."""
+        return self.stored.startswith(("float", BFLOAT16))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it holds whole numbers."""
+        return self.stored.startswith(("int", "uint"))
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """What a file holds."""
+
+    title: str  # what it was recognised as: "a NumPy archive"
+    arrays: Mapping[str, Array]  # by name; "" for a file with one array without a name
+
+
+def stored_as(dtype: np.dtype[Any]) -> str:
+    """Name how values are stored, see `Array.stored`."""
+    if dtype.hasobject and dtype.kind != "T":
+        return UNREADABLE
+    return TEXT if dtype.kind in "UST" else str(dtype.newbyteorder("="))
+
+
+def of_bfloat16(bits: np.ndarray) -> np.ndarray:
+    """The values of bfloat16 as float32, which has them all. bits: uint16, any shape."""
+    wide = bits.astype(np.uint32)
+    wide <<= 16
+    return wide.view(np.float32)
+
+
+def of_tree(title: str, tree: Any, path: object) -> Arrays:
+    """The arrays in dicts and lists; names of inner ones are joined by dots. Lists of numbers or
+    texts are arrays, and so are dicts and lists that say which image each caption is of.
+    """
+    found = dict(_leaves(tree, "", path))
+    if not found:
+        raise InputError(
+            f"{path}: holds no array, but {type(tree).__name__}; save the scores or vectors as one"
+        )
+    return Arrays(title, found)
+
+
+def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
+    if isinstance(tree, np.ndarray):
+        yield name, Array.of(tree)
+    elif isinstance(tree, Array):
+        yield name, tree
+    elif isinstance(tree, Mapping) and tree:
+        inner = _of_dict(tree, name, path) if name else None
+        if inner is not None:
+            yield name, inner
+            return
+        for key, each in tree.items():
+            yield from _leaves(each, f"{name}.{key}" if name else str(key), path)
+    elif _is_list(tree) and tree and _are_rows_of_names(tree, name):
+        for key in _names_of_columns(tree):
+            column = [each.get(key) for each in tree]
+            yield f"{name}.{key}" if name else key, _of_column(column, f"{name}.{key}", path)
+    elif _is_list(tree) and tree:
+        inner = _of_batches(tree, name) or _of_list(tree, name, path)
+        if inner is not None:
+            yield name, inner
+            return
+        for number, each in enumerate(tree):
+            yield from _leaves(each, f"{name}.{number}" if name else str(number), path)
+    elif isinstance(tree, set | frozenset) and tree:
+        yield name, _unreadable(tree, "a set", name, path)
+    elif Name.of(name).is_of_ids and tree is not None:
+        yield name, _unreadable([tree], _alone(tree), name, path)
+
+
+def _alone(value: Any) -> str:
+    """What stands where ids should."""
+    if isinstance(value, str | bytes):
+        return "one text"
+    kind = type(value).__name__
+    return f"one {kind}" if _is_single(value) else f"an empty {kind}"
+
+
+def joined(parts: Sequence[Array], place: str) -> Array:
+    """The array of which these are consecutive rows."""
+    first = parts[0]
+    for each in parts:
+        if each.shape[1:] != first.shape[1:] or each.stored != first.stored or not each.shape:
+            raise InputError(
+                f"{place}: its parts {first} and {each} are no rows of one array; name those that are "
+                "meant"
+            )
+    return Array(
+        (sum(each.shape[0] for each in parts), *first.shape[1:]),
+        first.stored,
+        lambda: np.concatenate([each.read() for each in parts]),
+        parts=len(parts),
+    )
+
+
+def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
+    """A list of batches, of which the last may be smaller, as one array; None for others.
+
+    Two arrays without the name of a side may be images and captions, so they are no batches.
+    """
+    parts = [
+        each if isinstance(each, Array) else Array.of(each) for each in tree if _is_array(each)
+    ]
+    if len(parts) < len(tree) or len(parts) < 2:
+        return None
+    first, *_, last = sizes = [each.shape[0] for each in parts]
+    alike = {(each.shape[1:], each.stored) for each in parts}
+    if len(alike) > 1 or len({*sizes[:-1]}) > 1 or not 0 < last <= first:
+        return None
+    words = Name.of(name)
+    is_one_side = words.side is not None and words.maps is None and words.direction is None
+    return joined(parts, name) if is_one_side or (last < first and len(parts) > 2) else None
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray | Array) and len(value.shape) > 0
+
+
+def _of_dict(tree: Mapping[Any, Any], name: str, path: object) -> Array | None:
+    """A dict of single values, or of lists of captions or images, as one array; None for others."""
+    keys, values = [*tree], [*tree.values()]
+    if not values:
+        return None
+    if all(map(_is_single, values)):
+        return of_values(values, name, path, keys)
+    if not Name.of(name).tells_owners or not all(map(_is_row, values)):
+        return None
+    repeated = [key for key, row in tree.items() for _ in row]
+    return of_values([each for row in values for each in row], name, path, repeated)
+
+
+def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
+    """A list of single values, or of lists of them, as one array; None for others."""
+    if any(map(_is_single, tree)):
+        return of_values(tree, name, path)
+    if not all(map(_is_row, tree)):
+        is_of_dicts = all(isinstance(each, Mapping) and each for each in tree)
+        if is_of_dicts and all(_is_single(value) for each in tree for value in each.values()):
+            return _unreadable(tree, "a list of dicts", name, path)
+        return None
+    every = of_values([each for row in tree for each in row], name, path)
+    widths = {len(row) for row in tree}
+    if every.stored != UNREADABLE and len(widths) == 1:
+        return Array.of(every.read().reshape(len(tree), widths.pop()))
+    if Name.of(name).tells_owners:
+        numbers = [number for number, row in enumerate(tree) for _ in row]
+        return Array.of(every.read(), np.array(numbers, np.int64))
+    return _unreadable(tree, f"a list of {type(tree[0]).__name__}s", name, path)
+
+
+def _are_rows_of_names(tree: Sequence[Any], name: str) -> bool:
+    """Whether a list holds a dict for each row, as COCO's annotations do, and no arrays."""
+    if Name.of(name).is_of_ids or not all(isinstance(each, Mapping) and each for each in tree):
+        return False
+    return not any(_is_array(value) for each in tree for value in each.values())
+
+
+def _names_of_columns(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
+    """The names that any row has; first the id, by which other rows call it."""
+    names = dict.fromkeys(key for row in rows for key in row if isinstance(key, str))
+    return sorted(names, key=lambda name: name != "id")
+
+
+def _of_column(values: Sequence[Any], name: str, path: object) -> Array:
+    """What rows have of one name, as one array."""
+    if all(map(_is_single, values)):
+        return of_values(values, name, path)
+    return _unreadable(values, "a column of lists", name, path)
+
+
+def _is_list(tree: Any) -> bool:
+    return isinstance(tree, Sequence) and not isinstance(tree, str | bytes)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, SINGLE) or (
+        isinstance(value, np.ndarray | Array) and len(value.shape) == 0
+    )
+
+
+def _is_row(value: Any) -> bool:
+    return _is_list(value) and all(map(_is_single, value))
+
+
+def of_values(
+    values: Sequence[Any], name: str, path: object, keys: Sequence[Any] | None = None
+) -> Array:
+    """The array of a list of numbers or of texts, with the keys of a dict; one of several kinds,
+    which no array can hold exactly, is listed and cannot be read.
+    """
+    plain = [*map(_plain, values)]
+    kinds = {type(each) for each in plain}
+    known = None if keys is None else _keys(keys)
+    if kinds == {bytes}:
+        plain, kinds = [each.decode(errors="replace") for each in plain], {str}
+    if kinds == {str}:
+        return Array((len(plain),), TEXT, partial(_texts, plain, path), keys=known)
+    if kinds in ({bool}, {float}):
+        return Array.of(np.array(plain), known)
+    if kinds == {int}:
+        for dtype in (np.int64, np.uint64):
+            limits = np.iinfo(dtype)
+            if limits.min <= min(plain) and max(plain) <= limits.max:
+                return Array.of(np.array(plain, dtype), known)
+    if kinds == {int, float} and all(abs(each) <= EXACT or type(each) is float for each in plain):
+        return Array.of(np.array(plain, np.float64), known)
+    words = " and ".join(sorted(kind.__name__ for kind in kinds)).replace("NoneType", "None")
+    what = "a list" if keys is None else "a dict"
+    return _unreadable(values, f"{what} of {words}", name, path)
+
+
+def _plain(value: Any) -> Any:
+    """A value of NumPy as Python's own."""
+    if isinstance(value, Array):
+        value = value.read()
+    return value.item() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def _keys(keys: Sequence[Any]) -> np.ndarray:
+    """The keys of a dict, as whole numbers or as texts."""
+    if all(type(key) is int and abs(key) < EXACT for key in keys):
+        return np.array(keys, np.int64)
+    return np.array([key if isinstance(key, str) else str(key) for key in keys])
+
+
+def _unreadable(values: Any, what: str, name: str, path: object) -> Array:
+    why = f"{path}: {name} is {what}; save numbers, or texts, as one array".replace(":  ", ": it ")
+    return Array((len(values),), UNREADABLE, partial(_refuse, why))
+
+
+def _texts(values: Sequence[str], path: object) -> np.ndarray:
+    return Expansion(Path(str(path))).texts(values)
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InputError(why)

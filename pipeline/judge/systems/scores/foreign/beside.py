@@ -1,0 +1,230 @@
+"""What a file holds beside scores or vectors: ids of images and captions, each caption's image, and
+the captions themselves.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from pipeline.foundation.evaluation.retrieval import Side
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign.arrays import TEXT, UNREADABLE, Array
+from pipeline.judge.systems.scores.foreign.held import Found, Held
+from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, Identified
+from pipeline.judge.systems.scores.foreign.owned import Told
+from pipeline.judge.systems.scores.foreign.top_lists import ASKED, Listed
+from pipeline.judge.systems.scores.foreign.words import IDS, Name
+
+# Among fewer images an array of other numbers may look like each caption's image by chance.
+FEWEST = 20
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows and columns of scores, and where they are from."""
+
+    shape: tuple[int, int]
+    parts: tuple[int, int] = (0, 0)  # the files of images and of captions
+    repeats: int = 1  # how often each image is there in its file, one row for each caption
+
+    def part(self, side: Side) -> int | None:
+        """The file of a side; None where both are in one."""
+        return None if self.parts[0] == self.parts[1] else self.parts[SIDES.index(side)]
+
+    def size(self, side: Side) -> int:
+        """How many images or captions there are."""
+        return self.shape[SIDES.index(side)]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is beside the scores, and the arrays that it is from."""
+
+    given: Given
+    ids: Sequence[Found]
+    told: Sequence[tuple[Told, Found]]
+    texts: Found | None = None
+
+    def used(self, found: Identified) -> list[Found]:
+        """The arrays that say which images and captions rows and columns are."""
+        told = [array for each, array in self.told if any(each is used for used in found.used)]
+        texts = [self.texts] if self.texts is not None and found.used_texts else []
+        return [*self.ids, *told, *texts]
+
+
+def beside(held: Held, rows: Rows) -> Beside:
+    """Find the ids of rows and columns, and what says each caption's image."""
+    told = [(Told(each.name, each.array, "caption"), each) for each in _per_caption(held, rows)]
+    of_captions = [each for _, each in told]
+    chosen = {side: _ids(side, held, rows, of_captions) for side in SIDES}
+    told += [*_told(held, rows)]
+    ids = [each for each in chosen.values() if each is not None]
+    _refuse_unclear(held, rows, ids)
+    images, captions = (None if each is None else column(each) for each in chosen.values())
+    every_told = [each for each, _ in told]
+    if rows.repeats > 1:
+        owner = np.repeat(np.arange(rows.shape[0]), rows.repeats)
+        every_told.append(Told("equal rows", Array.of(owner), "caption"))
+        if images is not None and len(images) == len(owner):
+            images = images[:: rows.repeats]
+    texts = next((each for each in held.of("texts") if each.size == rows.shape[1]), None)
+    texts = None if texts is chosen["caption"] else texts
+    in_words = None if texts is None else column(texts)
+    others = [*_others(held, [*ids, *(array for _, array in told)])]
+    return Beside(Given(images, captions, every_told, in_words, others), ids, told, texts)
+
+
+def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
+    """How many images and captions lists are of, where the file has ids of a side or says each
+    caption's image; None where it does not tell.
+    """
+    size: dict[Side, int] = {}
+    for each in held.every:
+        if each.role.kind in ("ids", "owners") and each.role.side is not None:
+            side: Side = "caption" if each.role.kind == "owners" else each.role.side
+            size.setdefault(side, each.size)
+    if not size:
+        return None
+    for lists in listed:
+        if lists.direction is not None:
+            size.setdefault(ASKED[lists.direction][0], len(lists.candidates))
+    queries, few = len(listed[0].candidates), held.columns.captions_per_image
+    for side, other in (SIDES, SIDES[::-1]):
+        if side in size and other not in size and size[side] != queries:
+            size[other] = queries
+    if few is not None and "image" in size:
+        size.setdefault("caption", size["image"] * few)
+    if few is not None and "caption" in size:
+        size.setdefault("image", size["caption"] // few)
+    if "image" not in size and listed[0].candidates.dtype.kind in "iu":
+        rows = [listed[0].candidates, *(each.array.read() for each in held.of("owners"))]
+        size["image"] = 1 + max(
+            int(each.max(initial=0)) for each in rows if each.dtype.kind in "iu"
+        )
+    return (size["image"], size["caption"]) if len(size) == len(SIDES) else None
+
+
+def column(found: Found) -> np.ndarray:
+    """The values of an array with one for each row, [n]; of a dict its values or keys, where the
+    others number them.
+    """
+    values, keys = found.array.read(), found.array.keys
+    if values.size != max(values.shape, default=0):
+        raise InputError(f"{found} has no one value for each row; save ids as one column")
+    values = values.ravel()
+    if keys is None:
+        return values
+    numbers = np.arange(len(keys))
+    if np.array_equal(keys, numbers):
+        return values
+    if values.dtype.kind in "iu" and np.array_equal(np.sort(values), numbers):
+        return keys[np.argsort(values)]
+    raise InputError(f"{found} is a dict; save its ids in the order of the rows, as one array")
+
+
+def tells_repeats(held: Held, rows: Rows, repeats: int) -> bool:
+    """Whether the file's image ids, if there are any for each row, are the same for the rows that
+    are equal.
+    """
+    ids = _ids("image", held, rows, [])
+    if ids is None or ids.size != rows.shape[0]:
+        return True
+    values = column(ids)
+    return np.array_equal(values, np.repeat(values[::repeats], repeats))
+
+
+def _ids(side: Side, held: Held, rows: Rows, others: Sequence[Found]) -> Found | None:
+    """The ids of a side: by their name, by the file of its vectors, or where only that side has so
+    many. others: those that are known to be something else.
+    """
+    every = [each for each in held.of("ids") if each not in others]
+    part, size = rows.part(side), rows.size(side)
+    sizes = {size, size * rows.repeats} if side == "image" else {size}
+    by_name = [each for each in every if each.role.side == side]
+    by_name.sort(key=lambda each: (each.size not in sizes, part not in (None, each.part)))
+    loose = [each for each in every if each.role.side is None and _may_be_ids(each)]
+    by_file = [each for each in loose if part is not None and each.part == part]
+    by_size = [
+        each
+        for each in loose
+        if part is None and rows.shape[0] != rows.shape[1] and each.size in sizes
+    ]
+    by_text = [
+        each
+        for each in held.of("texts")
+        if each.role.side == side and each.size == size and _are_short(column(each))
+    ]
+    return next(iter((*by_name, *by_file, *by_size, *by_text)), None)
+
+
+def _may_be_ids(found: Found) -> bool:
+    """Whether a column is called ids, or holds different texts."""
+    return Name.of(found.name).has(IDS) or len(np.unique(column(found))) == found.size
+
+
+def _are_short(texts: np.ndarray) -> bool:
+    """Whether texts are different and without blanks, as ids are and captions are not."""
+    return len(np.unique(texts)) == len(texts) and not any(" " in str(each) for each in texts)
+
+
+def _per_caption(held: Held, rows: Rows) -> Iterator[Found]:
+    """The image ids that are there once for each caption."""
+    images, captions = rows.shape
+    for each in held.of("ids"):
+        if each.role.side != "image" or each.size != captions:
+            continue
+        is_of_file = rows.part("caption") == each.part
+        if is_of_file or captions not in (images, images * rows.repeats):
+            yield each
+
+
+def _told(held: Held, rows: Rows) -> Iterator[tuple[Told, Found]]:
+    """The arrays that say which image each caption is of, by their names or by what they hold."""
+    for each in held.every:
+        if each.role.kind == "owners":
+            yield Told(each.name, each.array, each.role.side or "caption"), each
+        elif each.array.stored == UNREADABLE:
+            continue
+        elif each.role.kind == "truth" or _may_tell(each, rows):
+            yield Told(each.name, each.array, "caption", is_sure=False), each
+
+
+def _others(held: Held, known: Sequence[Found]) -> Iterator[Told]:
+    """The columns of numbers or texts that are not known to say anything."""
+    for each in held.every:
+        array = each.array
+        is_column = array.shape != () and max(array.shape) == prod(array.shape)
+        if is_column and each not in known and array.keys is None and array.stored != UNREADABLE:
+            yield Told(each.name, array, "caption", is_sure=False)
+
+
+def _may_tell(found: Found, rows: Rows) -> bool:
+    """Whether an array whose name does not say what it is may say which image each caption is of:
+    by a value for each caption, by counts or places of each image's captions, or by pairs.
+    """
+    images, captions = rows.shape
+    array = found.array
+    if images == captions or images < FEWEST or found.role.kind != "":
+        return False
+    if Name.of(found.name).is_truth and array.shape in (rows.shape, rows.shape[::-1]):
+        return True
+    if not array.is_whole:
+        return array.stored == TEXT and array.shape == (captions,)
+    of_columns = ((captions,), (images,), (images + 1,))
+    return array.shape in (*of_columns, (captions, 2), (2, captions))
+
+
+def _refuse_unclear(held: Held, rows: Rows, chosen: Sequence[Found]) -> None:
+    """Refuse what is called ids and may be of images or of captions, where a side has none."""
+    if len(chosen) == len(SIDES):
+        return
+    for each in held.of("ids"):
+        if each in chosen or each.role.side is not None or not Name.of(each.name).has(IDS):
+            continue
+        if each.size in rows.shape or {*Name.of(each.name).words} <= {"id", "ids"}:
+            raise InputError(
+                f"{each} may be the ids of {rows.shape[0]} images or of {rows.shape[1]} captions; call "
+                "them image_ids or caption_ids"
+            )

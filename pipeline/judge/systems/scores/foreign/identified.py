@@ -1,0 +1,489 @@
+"""Which images and captions the rows and columns of scores are."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.foundation.evaluation.judgements import qrels
+from pipeline.foundation.evaluation.judgements.names import UNKNOWN, Names
+from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Side, rows_of
+from pipeline.foundation.evaluation.retrieval.owners import of_owners
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.judge.systems.scores.foreign.arrays import Array
+from pipeline.judge.systems.scores.foreign.owned import (
+    Known,
+    Told,
+    contradicts,
+    in_order,
+    labels,
+    readings,
+    same_groups,
+)
+from pipeline.judge.systems.scores.foreign.words import Name
+from pipeline.judge.systems.scores.judged import CAPTIONS, Columns, files_of, manifest_rows
+from pipeline.judge.systems.scores.runs import Run
+
+SIDES: tuple[Side, Side] = ("image", "caption")
+# Ids in floats are whole numbers up to here, beyond which they may have been rounded.
+EXACT = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
+NUMBERED_CAPTION = re.compile(r"(.+)#\d+")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a file says of its rows and columns."""
+
+    images: np.ndarray | None = None  # [I], ids as numbers or text; None if it has none
+    captions: np.ndarray | None = None  # [C]
+    told: Sequence[Told] = ()  # what says which image each caption is of
+    texts: np.ndarray | None = None  # [C], the captions themselves
+    others: Sequence[Told] = ()  # columns that are not known to say anything
+
+    def of(self, side: Side) -> np.ndarray | None:
+        """The ids of a side; None if the file has none."""
+        return self.images if side == "image" else self.captions
+
+
+class Identified(NamedTuple):
+    """Which images and captions rows and columns are."""
+
+    pool: Collection
+    has_ids: bool
+    said: str = ""  # what tells each caption's image, or what was assumed, for the user
+    used: Sequence[Told] = ()  # what of `Given.told` says each caption's image
+    used_texts: bool = False  # whether the captions' texts were compared
+
+
+def known_pool(columns: Columns) -> tuple[Collection, Names] | None:
+    """The pool of the manifest's split, and how ids are found in it; None without a manifest."""
+    if columns.manifest is None:
+        return None
+    manifest = Manifest.load(columns.manifest)
+    split = manifest.split(columns.split or "test")
+    pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
+    return pool, Names(pool, lambda: files_of(pool, manifest))
+
+
+def identified(
+    shape: tuple[int, int], given: Given, columns: Columns, path: Path, of_vectors: bool = False
+) -> Identified:
+    """The images and captions of a matrix [I, C], and whether their ids are known."""
+    for side, size in zip(SIDES, shape, strict=True):
+        ids = given.of(side)
+        if ids is not None and len(ids) != size:
+            raise InputError(f"{path}: has {len(ids)} {side} ids for {size} {side}s of its scores")
+    if columns.manifest is not None:
+        return _of_manifest(shape, given, columns, path, of_vectors)
+    given = _with_owners_in_ids(given, path)
+    images = _numbers_once(given.images, "image", path)
+    captions = _numbers_once(given.captions, "caption", path)
+    files = []
+    if given.images is not None:
+        files = [str(image) for image in given.images.tolist()]
+    known = Known(
+        shape, images, captions, lambda ids, name: numbers(ids, Names(), path, name), files
+    )
+    owner, said, used = _owners(known, given, columns, path, of_vectors)
+    has_ids = images is not None or captions is not None
+    if images is None:
+        images = np.arange(shape[0])
+    if captions is None:
+        captions = np.arange(shape[1])
+    return Identified(Collection(images, captions, owner), has_ids, said, used)
+
+
+def _numbers_once(ids: np.ndarray | None, side: Side, path: Path) -> Ids | None:
+    """The ids of one side as numbers, each of which is there once; None where none are given."""
+    if ids is None:
+        return None
+    return _once(numbers(ids, Names(), path, f"{side} ids"), ids, side, path)
+
+
+def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids:
+    """Ids as numbers: int64 [n], `UNKNOWN` for what is none. Whole numbers that were stored as
+    floats are read as such.
+    """
+    kind = ids.dtype.kind
+    largest = np.iinfo(np.int64).max
+    exact = EXACT.get(ids.dtype.itemsize, 0)
+    if kind == "f" and (np.abs(ids) < exact).all() and (ids == np.floor(ids)).all():
+        return ids.astype(np.int64)
+    if kind == "u" and ids.max(initial=0) > largest:
+        raise InputError(
+            f"{path}: its {what} go to {ids.max()}, beyond {largest}; save such ids as texts"
+        )
+    if kind in "iu":
+        return ids.astype(np.int64)
+    if kind == "S":
+        ids = np.char.decode(ids, "utf-8", "replace")
+    if ids.dtype.kind not in "UT":
+        such = f", such as {_least_like_ids(ids)}" if ids.size else ""
+        raise InputError(
+            f"{path}: its {what} are {ids.dtype}{such}, which are neither whole numbers nor texts; save "
+            "them as one of both"
+        )
+    return np.array([names.one(str(each)) for each in ids.tolist()], np.int64)
+
+
+def _least_like_ids(ids: np.ndarray) -> object:
+    """The first value that is no whole number; of other types the first."""
+    values = ids.ravel()
+    if ids.dtype.kind != "f":
+        return values[0]
+    exact = EXACT.get(ids.dtype.itemsize, 0)
+    is_whole = (np.abs(values) < exact) & (values == np.floor(values))
+    return values[int(np.argmin(is_whole))]
+
+
+def _with_owners_in_ids(given: Given, path: Path) -> Given:
+    """What a file's ids of captions say of their images: a.jpg#0 is of a.jpg, and ids that are
+    images' own are those of the captions' images.
+    """
+    if given.captions is None:
+        return given
+    if given.captions.dtype.kind in "UST":
+        matches = [*map(NUMBERED_CAPTION.fullmatch, _texts(given.captions))]
+        if all(matches):
+            of_captions = np.array([match[1] for match in matches if match])
+            told = Told("caption_ids", Array.of(of_captions), "caption")
+            return replace(given, told=(*given.told, told))
+    if given.images is None:
+        return given
+    images, captions = (numbers(each, Names(), path) for each in (given.images, given.captions))
+    if not np.isin(captions, images).all():
+        return given
+    told = Told("caption_ids", Array.of(given.captions), "caption")
+    if len(np.unique(captions)) < len(captions):
+        return replace(given, captions=None, told=(*given.told, told))
+    if len(captions) != len(images) or np.array_equal(captions, images) or given.told:
+        return given
+    if given.captions.dtype.kind in "UST":
+        return replace(given, told=(told,))
+    raise InputError(
+        f"{path}: has the same numbers as image ids and as caption ids, in another order: save "
+        "caption_image, the row of each caption's image from 0"
+    )
+
+
+def _texts(values: np.ndarray) -> list[str]:
+    decoded = np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values
+    return [*map(str, decoded.tolist())]
+
+
+def _owners(
+    known: Known, given: Given, columns: Columns, path: Path, of_vectors: bool
+) -> tuple[Ids, str, list[Told]]:
+    """Each caption's image, as the file says it, or else as `columns` do; which of both, in words;
+    and what says it.
+    """
+    is_judged = columns.judged or columns.judgements is not None
+    each = columns.captions_per_image
+    owner, used = _as_told(known, given, columns, path)
+    if owner is None:
+        assumed = columns.of(known.shape, of_vectors)[0]
+        if each is not None or is_judged:
+            return assumed, "", []
+        _refuse_contradicted(assumed, given.told, known, path)
+        return assumed, f"each image's {CAPTIONS} captions follow one another (assumed)", []
+    said = " and ".join(told.name for told in used)
+    count = np.bincount(owner[owner >= 0], minlength=known.shape[0])
+    if each is not None and (count != each).any():
+        row = int(np.argmax(count != each))
+        raise InputError(
+            f"{path}: {said} gives image {row} {counted(int(count[row]), 'caption')}, and "
+            f"--captions-per-image says {each}; leave the option out"
+        )
+    return owner, f"each caption's image by {said}", used
+
+
+def _refuse_contradicted(assumed: Ids, told: Sequence[Told], known: Known, path: Path) -> None:
+    """Refuse to assume what an array contradicts that may say each caption's image."""
+    for each in told:
+        if not each.is_sure and contradicts(each, assumed, known):
+            raise InputError(
+                f"{path}: {each} may say which image each caption is of, and {CAPTIONS} captions an image "
+                "one after another are not that; call it caption_image, the row of each caption's image, or "
+                f"give --captions-per-image {CAPTIONS}, or --qrels"
+            )
+
+
+def _as_told(
+    known: Known, given: Given, columns: Columns, path: Path
+) -> tuple[Ids | None, list[Told]]:
+    """The owners that the file's arrays say, and these arrays; None if none says them."""
+    owner, used = None, list[Told]()
+    for told in sorted(given.told, key=lambda each: not each.is_sure):
+        read = _read(told, known, path)
+        if read is None:
+            if told.is_sure and not _fits_assumed(told, known, columns):
+                raise _unfit(told, known, path)
+            continue
+        if owner is not None and not np.array_equal(owner, read):
+            raise InputError(f"{path}: {used[0]} and {told} give captions different images")
+        owner = read
+        used.append(told)
+    return owner, used
+
+
+def _read(told: Told, known: Known, path: Path) -> Ids | None:
+    """The owners that one array says; None if it does not."""
+    read = readings(told, known)
+    if not told.is_sure:
+        read = [each for each in read if len(np.unique(each)) == known.shape[0]]
+    if len(read) > 1:
+        raise InputError(
+            f"{path}: {told} may be read in several ways, such as by rows or by ids of images; save "
+            "caption_image, the row of each caption's image from 0"
+        )
+    if read:
+        return read[0]
+    in_words = labels(told, known) if told.is_sure and known.images is None else None
+    return None if in_words is None else in_order(in_words, known.shape[0])
+
+
+def _fits_assumed(told: Told, known: Known, columns: Columns) -> bool:
+    """Whether names that are given to captions' images at least put those together that are assumed
+    to be of one image.
+    """
+    in_words = labels(told, known)
+    if in_words is None or in_words.dtype.kind not in "UST":
+        return False
+    try:
+        assumed = columns.of(known.shape)[0]
+    except InputError:
+        return False
+    return same_groups(in_words, assumed)
+
+
+def _unfit(told: Told, known: Known, path: Path) -> InputError:
+    images, captions = known.shape
+    return InputError(
+        f"{path}: {told} does not say which of {counted(images, 'image')} each of "
+        f"{counted(captions, 'caption')} is of: its values are neither rows nor the file's image ids; save "
+        "image_ids, or caption_image, the row of each caption's image from 0"
+    )
+
+
+def _of_manifest(
+    shape: tuple[int, int], given: Given, columns: Columns, path: Path, of_vectors: bool
+) -> Identified:
+    known_ids = known_pool(columns)
+    assert known_ids is not None
+    pool, names = known_ids
+    if given.images is None and given.captions is None:
+        columns.of(shape, of_vectors)  # which says what a wrong shape may be
+    images, captions = (
+        _of_side(side, size, given.of(side), known_ids, columns, path)
+        for side, size in zip(SIDES, shape, strict=True)
+    )
+    owned_by = of_owners(
+        pool.image_ids, pool.caption_image[rows_of(pool.caption_ids, captions)], UNKNOWN
+    )
+    found = Collection(images, captions, rows_of(images, owned_by))
+    known = Known(shape, images, captions, lambda ids, name: numbers(ids, names, path, name))
+    agreeing = [told for told in given.told if _agrees(told, found.caption_image, known, path)]
+    has_texts = given.captions is None and _texts_agree(given.texts, captions, columns, path)
+    assumed = [side for side in SIDES if given.of(side) is None]
+    if has_texts:
+        assumed.remove("caption")
+    if len(assumed) == 1 and not agreeing:
+        _refuse_other_order(found, pool, assumed[0], path)
+    for side in assumed:
+        for other in given.others:
+            _refuse_ids_of_other_order(other, side, pool.ids(side), names, path)
+    said = f"{'s and '.join(assumed)}s in the manifest's order (assumed)" if assumed else ""
+    return Identified(found, True, said, agreeing, has_texts)
+
+
+def _of_side(
+    side: Side,
+    size: int,
+    ids: np.ndarray | None,
+    known: tuple[Collection, Names],
+    columns: Columns,
+    path: Path,
+) -> Ids:
+    """The ids of a side in the file's order; without any in the file those of the manifest."""
+    own = known[0].ids(side)
+    if ids is None and size != len(own):
+        raise InputError(
+            f"{path}: has {size} {side}s without ids, and the manifest's {columns.known_split} split "
+            f"{len(own)}"
+        )
+    return own if ids is None else _of_pool(ids, side, *known, path, columns)
+
+
+def _agrees(told: Told, owner: Ids, known: Known, path: Path) -> bool:
+    """Whether what the file says of captions' images is what the manifest says; refused where it is
+    something else. False for an array that cannot be compared.
+    """
+    read = readings(told, known)
+    if any(np.array_equal(each, owner) for each in read):
+        return True
+    if not told.is_sure:
+        return False
+    in_words = None if read else labels(told, known)
+    if read or (in_words is not None and not same_groups(in_words, owner)):
+        raise InputError(
+            f"{path}: {told} gives captions other images than the manifest: rows or columns are in "
+            "another order than the manifest's; save image_ids and caption_ids"
+        )
+    return False
+
+
+def _texts_agree(texts: np.ndarray | None, captions: Ids, columns: Columns, path: Path) -> bool:
+    """Whether the file's captions are those of the manifest in its order; refused in another order.
+    False where there are none, or others.
+    """
+    if texts is None or columns.manifest is None:
+        return False
+    manifest = Manifest.load(columns.manifest)
+    rows = manifest_rows(manifest, "caption", captions)
+    expected = [*map(_plain, manifest.rows(["caption"])["caption"].to_numpy()[rows])]
+    received = [*map(_plain, _texts(texts))]
+    if received == expected:
+        return True
+    there = {*expected}
+    for row, (one, other) in enumerate(zip(received, expected, strict=True)):
+        if one != other and one in there:
+            raise InputError(
+                f"{path}: its caption {row} is {one[:40]!a} and the manifest's {other[:40]!a}: columns "
+                "are in another order than the manifest's; save caption_ids"
+            )
+    return False
+
+
+def _plain(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _refuse_other_order(found: Collection, pool: Collection, assumed: Side, path: Path) -> None:
+    """Refuse one side without ids if those of the other side are in another order than the
+    manifest's.
+    """
+    owner = pool.caption_image[rows_of(pool.caption_ids, found.caption_ids)]
+    images = rows_of(pool.image_ids, found.image_ids)
+    if assumed == "image":
+        first = np.unique(owner[owner >= 0], return_index=True)[1]
+        images = owner[owner >= 0][np.sort(first)]
+    if (np.diff(images) < 0).any():
+        other = "caption" if assumed == "image" else "image"
+        raise InputError(
+            f"{path}: its {other}s are in another order than the manifest's, by their ids, and its "
+            f"{assumed}s have no ids; save {assumed}_ids too"
+        )
+
+
+def _refuse_ids_of_other_order(
+    told: Told, side: Side, assumed: Ids, names: Names, path: Path
+) -> None:
+    """Refuse to assume the manifest's order where a column holds all ids of a side in another
+    order, or all rows if it is called by the side.
+    """
+    try:
+        received = numbers(told.array.read().ravel(), names, path)
+    except InputError:
+        return  # neither whole numbers nor texts
+    expected = [assumed]
+    if Name.of(told.name).side == side:
+        expected.append(np.arange(len(assumed)))
+    if any(np.array_equal(received, each) for each in expected):
+        return
+    if any(np.array_equal(np.sort(received), np.sort(each)) for each in expected):
+        raise InputError(
+            f"{path}: {told} has all {side}s in another order than the manifest's, in which they are without "
+            f"{side}_ids; save the rows' ids as {side}_ids, or leave {told.name or 'it'} out"
+        )
+
+
+def _of_pool(
+    ids: np.ndarray, side: Side, pool: Collection, names: Names, path: Path, columns: Columns
+) -> Ids:
+    """Ids of one side, all of which must be in the pool."""
+    known = pool.ids(side)
+    wanted = numbers(ids, names, path, f"{side} ids")
+    _refuse_missing(ids, side, path)
+    lacking = rows_of(known, wanted) < 0
+    if lacking.all():
+        raise InputError(
+            f"{path}: none of its {len(ids)} {side} ids, such as {ids[0]}, is in the manifest's "
+            f"{columns.known_split} split, whose ids are such as {known[0]}: is it of another data set or "
+            "split?"
+        )
+    if lacking.any():
+        raise InputError(
+            f"{path}: {int(lacking.sum())} of its {len(ids)} {side} ids, such as "
+            f"{ids[np.argmax(lacking)]}, are not in the manifest's {columns.known_split} split"
+        )
+    return _once(wanted, ids, side, path)
+
+
+def _refuse_missing(ids: np.ndarray, side: Side, path: Path) -> None:
+    is_missing = np.array([str(each) == "" for each in ids.tolist()], bool)
+    if is_missing.any():
+        raise InputError(f"{path}: row {int(np.argmax(is_missing)) + 1} of its {side} ids is empty")
+
+
+def _once(found: Ids, ids: np.ndarray, side: Side, path: Path) -> Ids:
+    _refuse_missing(ids, side, path)
+    unique, first, count = np.unique(found, return_index=True, return_counts=True)
+    if len(unique) < len(found):
+        raise InputError(f"{path}: has the {side} id {ids[first[np.argmax(count > 1)]]} twice")
+    return found
+
+
+def _numbered(shape: tuple[int, int], owner: Ids) -> Collection:
+    return Collection(np.arange(shape[0]), np.arange(shape[1]), owner)
+
+
+def pool_of_lists(
+    run: Mapping[Direction, Run], columns: Columns, path: Path
+) -> tuple[Collection, bool]:
+    """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of
+    numbers from 0.
+    """
+    none = Run(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    i2t = run.get("i2t", none)
+    t2i = run.get("t2i", none)
+    images = np.union1d(i2t.query, t2i.candidate)
+    captions = np.union1d(i2t.candidate, t2i.query)
+    if columns.judgements is not None:
+        judged_images, judged_captions = qrels.ids(columns.judgements, Names())
+        images = np.union1d(images, judged_images)
+        captions = np.union1d(captions, judged_captions)
+        return Collection(images, captions, np.full(len(captions), -1, np.int64)), True
+    if columns.captions_per_image is None:
+        raise InputError(
+            f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
+            "what is right, or with ids from 0 the --captions-per-image"
+        )
+    each = columns.captions_per_image
+    # All images or all captions are queries, so their number is known; candidates may lack some.
+    sizes = set()
+    if len(i2t.query):
+        sizes.add(float(int(i2t.query.max()) + 1))
+    if len(t2i.query):
+        sizes.add((int(t2i.query.max()) + 1) / each)
+    size = int(max(sizes, default=0))
+    shape = (size, size * each)
+    if (
+        sizes != {size}
+        or not _are_numbers(images, shape[0])
+        or not _are_numbers(captions, shape[1])
+    ):
+        raise InputError(
+            f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
+            "--qrels"
+        )
+    caption_image, _, _ = columns.of(shape)
+    return _numbered(shape, caption_image), False
+
+
+def _are_numbers(ids: Ids, count: int) -> bool:
+    """Whether sorted ids are numbers from 0 below a count."""
+    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < count)

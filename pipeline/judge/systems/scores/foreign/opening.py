@@ -1,0 +1,260 @@
+"""From what a user types to a system."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.retrieval import Lists
+from pipeline.foundation.files.digest import digest, of_folder, sha256
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts import lazy
+from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
+from pipeline.foundation.settings.kinds import TABLES
+from pipeline.judge.systems.fusion.combining import WeightedSum
+from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign import results_file, scores as making
+from pipeline.judge.systems.scores.foreign.held import Part
+from pipeline.judge.systems.scores.foreign.identified import known_pool, pool_of_lists
+from pipeline.judge.systems.scores.foreign.reading import MODEL, read
+from pipeline.judge.systems.scores.foreign.scores import Scores
+from pipeline.judge.systems.scores.judged import Columns
+from pipeline.judge.systems.scores.layout import is_store
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.sources import Given, Vectors
+from pipeline.judge.systems.scores.system import System
+
+
+def open_system(
+    text: str, columns: Columns = Columns(), normalise: bool = False, root: Path = Path()
+) -> System:
+    """Open scores that a user names.
+
+    Args:
+        text: What the user typed, see `pipeline.judge.systems.scores.foreign`.
+        columns: Which images and captions the rows and columns are, for a file without ids.
+        normalise: Whether vectors are divided by their lengths.
+        root: The folder that relative paths are in.
+
+    Returns:
+        The system; its `read_as` says what was read as what.
+
+    Raises:
+        InputError: In one line, for what cannot be read as scores, or does not fit `columns`.
+    """
+    if model := model_of(text, root):
+        return _of_model(model, columns)
+    named = places(text, root)
+    path = named[0][0]
+    if is_store(path) and len(named) == 1:
+        return _of_store(path, columns, normalise)
+    with refusing(InputError, lambda error: _if_results(path) or str(error)):
+        return _of_files(text, named, columns, normalise)
+
+
+def _if_results(path: Path) -> str:
+    """What is wrong with a file of results; "" for any other file."""
+    numbers = results_file.published(path)
+    if not numbers:
+        return ""
+    return (
+        f"{path}: holds results, not scores; give the scores that they were measured on, to "
+        f"`pipeline explain` with --published {numbers}"
+    )
+
+
+def _of_files(
+    text: str, named: Sequence[tuple[Path, list[str]]], columns: Columns, normalise: bool
+) -> System:
+    """Open the scores of one or two files."""
+    path = named[0][0]
+    held = [(place, read(place), names) for place, names in named]
+    parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
+    if len(parts) == len(held):
+        with refusing(
+            InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"
+        ):
+            found = making.of_parts(parts, columns, normalise)
+    elif len(held) == 1 and not named[0][1]:
+        found = _of_run(path, columns)
+    else:
+        raise InputError(
+            f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"
+        )
+    if normalise and not found.of_vectors:
+        raise InputError(f"--normalise is for vectors; {text} holds similarities")
+    if columns.distance and found.of_vectors:
+        raise InputError(
+            "--distance is for a matrix; the inner products of vectors are similarities"
+        )
+    source = found.source
+    if columns.distance:
+        source = _reversed(source)
+    titles = dict.fromkeys(part.arrays.title for part in parts)
+    title = " and ".join(titles)
+    return System(
+        found.pool.image_ids,
+        found.pool.caption_ids,
+        found.pool.caption_image,
+        name=_name(named),
+        kind=Given(lambda: source),
+        has_ids=found.has_ids,
+        split=columns.known_split,
+        read_as=f"{title}: {found.read_as}" if title else found.read_as,
+    )
+
+
+def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
+    """Open what `open_system` opens, with a record: a store has its own, a file needs the
+    manifest.
+    """
+    if is_store(root / text):
+        return System.open(root / text)
+    if model_of(text, root):
+        raise InputError(
+            f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
+            "an ensemble takes by its name"
+        )
+    files = places(text, root)
+    if columns.manifest is None:
+        raise InputError(
+            f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
+        )
+    system = open_system(text, columns, root=root)
+    known = Manifest.load(columns.manifest)
+    return replace(
+        system,
+        folder=files[0][0],
+        made_from=Made(
+            dataset=known.dataset,
+            split=columns.split or "test",
+            manifest=known.digest,
+            file=digest_of(text, root),
+            distance=columns.distance,
+        ),
+    )
+
+
+def digest_of(text: str, root: Path = Path()) -> str:
+    """A digest of the files that a user names, and of the names of their arrays."""
+    found = [
+        (of_folder(path) if path.is_dir() else sha256(path), names)
+        for path, names in places(text, root)
+    ]
+    return found[0][0] if len(found) == 1 and not found[0][1] else digest(found)
+
+
+def model_of(text: str, root: Path = Path()) -> str | None:
+    """Find the model that a user names.
+
+    Args:
+        text: What the user typed.
+        root: The folder that relative paths are in.
+
+    Returns:
+        KIND:PLACE, with the place as it is from here; None for anything that is no model.
+    """
+    kind, _, place = text.partition(":")
+    if not place or (root / kind).is_file() or kind not in TABLES["dual_encoders"]:
+        return None
+    return f"{kind}:{root / place if (root / place).exists() else place}"
+
+
+def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
+    """The files that a user names, each with the names of its arrays: FILE, FILE:NAME,
+    FILE:FILE.
+    """
+    if (root / text).exists():
+        return [(root / text, [])]
+    found: list[tuple[Path, list[str]]] = []
+    for word in text.split(":"):
+        if not found or (root / word).is_file() or _is_folder(root / word, found[-1][0]):
+            found.append((root / word, []))
+        else:
+            found[-1][1].append(word)
+    for path, names in found:
+        if not path.exists():
+            raise InputError(
+                f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
+                f"of vectors, images.npy:captions.npy{_kind_meant(text, root)}"
+            )
+        if "" in names:
+            raise InputError(
+                f"{text}: expected a name of an array, or another file, after each colon"
+            )
+    return found
+
+
+def _is_folder(place: Path, before: Path) -> bool:
+    """Whether a word is a folder of shards beside another place, and no name of an array in it."""
+    if not place.is_dir():
+        return False
+    return before.suffix == ".npy" or (before.is_dir() and not (before / place.name).exists())
+
+
+def _kind_meant(text: str, root: Path) -> str:
+    """The end of a message where KIND:FOLDER may be meant; "" where it is not."""
+    kind, _, place = text.partition(":")
+    if not place or not (root / place).exists():
+        return ""
+    return f", or a model, KIND:FOLDER; {meant(kind, list(TABLES['dual_encoders']))}"
+
+
+def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
+    """What the system is called: the first file, with the names of its arrays."""
+    path, names = named[0]
+    return ":".join((path.stem, *names))
+
+
+def _of_model(model: str, columns: Columns) -> System:
+    split, scores = lazy.imported(MODEL)(model, columns)
+    images = counted(len(split.image_ids), "image")
+    captions = counted(len(split.caption_ids), "caption")
+    read_as = f"a model, with {images} and {captions}"
+    for option, value in columns.usage.items():
+        read_as += f", {option.replace('_', ' ')} {value}"
+    return System(
+        split.image_ids,
+        split.caption_ids,
+        split.caption_image,
+        name=Path(model.partition(":")[2]).name,
+        kind=Given(lambda: scores),
+        split=split.name,
+        languages=split.languages,
+        read_as=read_as,
+    )
+
+
+def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
+    if columns != Columns(judgements=columns.judgements, judged=columns.judged):
+        raise InputError(
+            f"{path}: is a similarity store, which holds the ids of its captions; leave out "
+            "--manifest, --split, --captions-per-image and --distance"
+        )
+    if normalise:
+        raise InputError(f"--normalise is for vectors of files; those in {path} have length 1")
+    system = System.open_either(path)
+    if isinstance(system.kind, Vectors):
+        return system
+    return system.check()
+
+
+def _of_run(path: Path, columns: Columns) -> Scores:
+    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers
+    from 0.
+    """
+    known = known_pool(columns)
+    if known is None:
+        run, title = runs.read(path, Names(), columns.distance)
+        pool, has_ids = pool_of_lists(run, columns, path)
+    else:
+        pool, names = known
+        run, title = runs.read(path, names, columns.distance)
+        has_ids = True
+    return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
+
+
+def _reversed(source: Any) -> Any:
+    """The scores of distances, of which the smallest is best."""
+    return source.reversed() if isinstance(source, Lists) else WeightedSum([source], [-1.0])

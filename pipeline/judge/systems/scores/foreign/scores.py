@@ -1,0 +1,376 @@
+"""The scores that the arrays of one or two files make: a matrix, inner products of vectors, or
+lists of the best.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.retrieval import Collection, Direction, mistakes
+from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign.beside import (
+    Rows,
+    beside,
+    column,
+    shape_of_lists,
+    tells_repeats,
+)
+from pipeline.judge.systems.scores.foreign.held import Found, Held, Part
+from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, identified, known_pool
+from pipeline.judge.systems.scores.foreign.roles import Kind
+from pipeline.judge.systems.scores.foreign.top_lists import Listed, Sides, of_arrays as lists_of
+from pipeline.judge.systems.scores.foreign.words import (
+    CANDIDATES,
+    DISTANCES,
+    FAISS,
+    IDS,
+    QUERIES,
+    ROWS,
+    Name,
+)
+from pipeline.judge.systems.scores.judged import Columns
+
+# Vectors by name that are taken for the rows of one array.
+FEWEST = 3
+
+
+class Scores(NamedTuple):
+    """Scores, and what is known of them."""
+
+    source: Any  # as `as_similarity` takes it
+    pool: Collection  # the images and captions
+    has_ids: bool
+    read_as: str  # what was read as what, for the user
+    of_vectors: bool = False
+
+
+class _Taken(NamedTuple):
+    """Scores, and the arrays that they and their ids were read from."""
+
+    scores: Scores
+    used: Sequence[Found]
+
+
+def of_parts(parts: Sequence[Part], columns: Columns, normalise: bool) -> Scores:
+    """Find the scores in the arrays of one or two files."""
+    held = Held.of_parts(parts, columns)
+    scores, used = _taken(held, [*_named(held)], normalise)
+    return scores._replace(read_as=_said(scores.read_as, held.unused(used)))
+
+
+def _taken(held: Held, named: Sequence[Found], normalise: bool) -> _Taken:
+    """Take the arrays that are named, or those that can only be the scores."""
+    if len(named) > 2:
+        raise InputError(
+            f"{held.path}: {len(named)} arrays are named, expected one of scores, or two: vectors of "
+            "images and captions, or candidates and their scores"
+        )
+    if len(named) == 2:
+        return _of_two(held, named[0], named[1], normalise)
+    if named:
+        return _matrix(held, {None: named[0]})
+    if listed := held.of("listed"):
+        _refuse_ids_of_columns(held, listed)
+        return _lists(
+            held, [(each.role.direction, each, _scores_of(each, held)) for each in listed]
+        )
+    matrices = held.of("scores")
+    ways = {each.role.direction: each for each in matrices}
+    if len(ways) == len(matrices) and (len(ways) == 1 or ways.keys() == {"i2t", "t2i"}):
+        return _matrix(held, ways)
+    vectors = held.of("vectors")
+    if not matrices and len(vectors) == 2 and {each.role.side for each in vectors} == {*SIDES}:
+        images, captions = sorted(vectors, key=lambda each: SIDES.index(each.role.side or "image"))
+        return _vectors(held, images, captions, normalise)
+    tables = _tables(held.every)
+    if len(tables) == 1 and tables[0].role.kind != "vectors":
+        return _matrix(held, {None: tables[0]})
+    raise _unclear(held.path, matrices or tables, held.every)
+
+
+def _refuse_ids_of_columns(held: Held, listed: Sequence[Found]) -> None:
+    """Refuse ids in several columns beside scores or vectors, which are no lists of the best."""
+    tables = [*held.of("scores"), *held.of("vectors")]
+    for each in listed:
+        is_beside = any(each.size == table.size for table in tables)
+        if Name.of(each.name).is_of_ids and is_beside and _scores_of(each, held) is None:
+            raise InputError(
+                f"{held.path}: {each} has no one value for each row; save ids as one column, or call "
+                "lists of the best i2t_ids or t2i_ids"
+            )
+
+
+def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> _Taken:
+    """Two arrays that are named: a matrix for each direction, candidates and their scores, or
+    vectors.
+    """
+    both = (first, second)
+    ways = {held.direction(each): each for each in both}
+    are_named = all(each.role.direction for each in both)
+    if ways.keys() == {"i2t", "t2i"} and (are_named or _are_turned(first, second)):
+        if all(each.role.kind == "listed" for each in both):
+            return _lists(held, [(way, each, None) for way, each in ways.items()])
+        return _matrix(held, ways)
+    if first.array.shape == second.array.shape:
+        for ids, other in (both, both[::-1]):
+            if ids.array.is_whole:
+                return _lists(held, [(held.direction(ids), ids, other)])
+    if _are_transposed(first, second):
+        pool = known_pool(held.columns)
+        of_images = min(each.array.shape for each in both) if pool is None else pool[0].shape
+        i2t, t2i = both if first.array.shape == of_images else both[::-1]
+        return _matrix(held, {"i2t": i2t, "t2i": t2i})
+    return _vectors(held, first, second, normalise)
+
+
+def _are_transposed(first: Found, second: Found) -> bool:
+    """Whether one is [I, C] and the other [C, I], as scores are and vectors are not."""
+    if not _are_turned(first, second):
+        return False
+    is_square = first.array.shape == second.array.shape
+    return not is_square or np.array_equal(first.array.read(), second.array.read().T)
+
+
+def _are_turned(first: Found, second: Found) -> bool:
+    """Whether the columns of one may be the rows of the other."""
+    return len(first.array.shape) == 2 and first.array.shape == second.array.shape[::-1]
+
+
+def _named(held: Held) -> Iterator[Found]:
+    """The arrays that the user names; of two files without names, the only table of each."""
+    for number, part in enumerate(held.parts):
+        of_part = [each for each in held.every if each.part == number]
+        for name in part.names:
+            if name not in part.arrays.arrays:
+                raise InputError(
+                    f"{part.path}: holds no {name!r}, but {', '.join(map(str, of_part))[:300]}"
+                )
+            yield next(each for each in of_part if each.name == name)
+        if not part.names and len(held.parts) > 1:
+            tables = _tables(of_part)
+            if len(tables) != 1:
+                raise _unclear(part.path, tables, of_part)
+            yield tables[0]
+
+
+def _tables(every: Sequence[Found]) -> list[Found]:
+    """The arrays of rows and columns that are neither ids nor what belongs together."""
+    beside: tuple[Kind, ...] = ("ids", "texts", "owners", "truth")
+    tables = [each for each in every if len(each.array.shape) > 1]
+    return [each for each in tables if each.role.kind not in beside] or tables
+
+
+def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) -> InputError:
+    """The error where no array or several may be the scores."""
+    if special := _of_other_form(every):
+        return InputError(f"{path}: {special}")
+    if not candidates:
+        return InputError(
+            f"{path}: holds {', '.join(map(str, every))[:300]}; expected a matrix of images x captions, "
+            "or vectors of both"
+        )
+    one = candidates[0].name or "NAME"
+    if len(candidates) == 1:
+        return InputError(
+            f"{path}: holds {candidates[0]}, vectors of one side; name the other side's too: "
+            "images.npy:captions.npy"
+        )
+    listed = ", ".join(map(str, candidates[:8]))
+    return InputError(
+        f"{path}: holds {len(candidates)} arrays that may be meant: {listed}; name the scores, "
+        f"{path}:{one}, or the vectors of images, then captions: {path}:{one}:{candidates[1].name}"
+    )
+
+
+def _of_other_form(every: Sequence[Found]) -> str:
+    """What arrays are that hold vectors or scores in another form, and what makes one array of
+    them; "" for others.
+    """
+    if {"data", "indices", "indptr", "shape"} <= {each.name for each in every}:
+        return "is a sparse matrix of scipy; numpy.save('scores.npy', scipy.sparse.load_npz(FILE).toarray())"
+    shapes = {each.array.shape for each in every}
+    is_of_vectors = (
+        len(shapes) == 1 and len(every[0].array.shape) == 1 and every[0].array.shape[0] > 1
+    )
+    if len(every) < FEWEST or not is_of_vectors or not all(each.array.is_real for each in every):
+        return ""
+    above = {each.name.rpartition(".")[0].partition(".")[0] for each in every if "." in each.name}
+    of_sides = [name for name in sorted(above) if Name.of(name).side]
+    which = "it"
+    if len(of_sides) == 2:  # a dict for images and one for captions
+        which = f"each of {' and '.join(of_sides)}"
+    return (
+        f"is a dict of {len(every):,} vectors by name, such as {every[0]}; of {which}, D, save "
+        "numpy.stack(list(D.values())) as vectors and list(D) as image_ids or caption_ids, in one .npz"
+    )
+
+
+def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> _Taken:
+    """A matrix for both directions, or one for each."""
+    path = held.path
+    for each in ways.values():
+        _refuse_distances(held, each)
+    read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
+    if len(read) == 1:
+        (source,) = read.values()
+    elif read["i2t"].shape != read["t2i"].shape:
+        raise InputError(
+            f"{path}: {ways['i2t']} and {ways['t2i']} are no two directions of one pool; expected images "
+            "x captions, and captions x images"
+        )
+    else:
+        source = Directions(read["i2t"], read["t2i"])  # type: ignore[arg-type]
+    held_beside = beside(held, Rows(source.shape))
+    found = identified(source.shape, held_beside.given, held.columns, path)
+    words = " and ".join(str(each) for each in ways.values())
+    if len(ways) > 1:
+        words = f"scores of each direction: {words}"
+    scores = Scores(source, found.pool, found.has_ids, _said(words, found.said))
+    return _Taken(scores, [*ways.values(), *held_beside.used(found)])
+
+
+def _said(*words: str) -> str:
+    return "; ".join(each for each in words if each)
+
+
+def _block(path: Path, found: Found, way: Direction | None) -> Any:
+    """A matrix [I, C]; text → image scores are stored with a row for each caption."""
+    if found.array.blocks is not None and way != "t2i":
+        return found.array.blocks
+    values = found.array.read()
+    _refuse_empty(path, found)
+    return values.T if way == "t2i" else values
+
+
+def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> _Taken:
+    """Inner products of vectors, computed block by block."""
+    for each in (images, captions):
+        _refuse_empty(held.path, each)
+    vectors, words = [images.array.read(), captions.array.read()], ""
+    parts = images.part, captions.part
+    repeats = _repeats(*vectors)
+    if repeats and not tells_repeats(held, Rows((images.size, captions.size), parts), repeats):
+        repeats = 0
+    if repeats:
+        vectors[0] = vectors[0][::repeats]
+        words = f"each image's vector is there {repeats} times, and counts once"
+    source = retrieval.Embeddings(vectors[0], vectors[1], normalise=normalise)
+    held_beside = beside(held, Rows(source.shape, parts, max(repeats, 1)))
+    try:
+        found = identified(
+            source.shape, held_beside.given, held.columns, held.path, of_vectors=True
+        )
+    except InputError:
+        is_paired = source.shape[0] == source.shape[1]
+        if is_paired and (grouped := mistakes.of_rows(source.images)):
+            raise InputError(f"{held.path}: {grouped}") from None
+        raise
+    read_as = (
+        f"vectors of images {images} and captions {captions}, inner products in {source.dtype}"
+    )
+    scores = Scores(
+        source, found.pool, found.has_ids, _said(read_as, words, found.said), of_vectors=True
+    )
+    return _Taken(scores, [images, captions, *held_beside.used(found)])
+
+
+def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
+    """How often each image's vector is there, one for each caption, as VSE++'s code keeps them; 0
+    for once.
+    """
+    if images.ndim != 2 or len(images) != len(captions) or len(images) < 2:
+        return 0
+    differing = np.flatnonzero((images[1:64] != images[0]).any(1))
+    if not len(differing):
+        return 0
+    each = int(differing[0]) + 1
+    if each < 2 or len(images) % each:
+        return 0
+    first = images[::each]
+    for place in range(1, each):
+        if not np.array_equal(first, images[place::each]):
+            return 0
+    return each
+
+
+def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> _Taken:
+    """Each query's best candidates, whose ids may be those of images and captions."""
+    listed = []
+    arrays: list[Found] = []
+    descriptions = []
+    for way, ids, scores in ways:
+        name = Name.of(ids.name)
+        of_rows = name.has(ROWS | FAISS) and not name.has(IDS)
+        values = None if scores is None else scores.array.read()
+        listed.append(Listed(way, ids.array.read(), values, of_rows))
+        arrays.append(ids)
+        if scores is None:
+            descriptions.append(f"{ids}, best first")
+        else:
+            arrays.append(scores)
+            descriptions.append(f"{ids} with {scores}")
+    for array in arrays:
+        _refuse_distances(held, array)
+    sides, of_sides, said = _sides(held, listed)
+    source, pool, has_ids, read = lists_of(held.path, listed, sides, held.columns)
+    read_as = f"{' and '.join(descriptions)}: {read}"
+    return _Taken(Scores(source, pool, has_ids, _said(read_as, said)), [*of_sides, *arrays])
+
+
+def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
+    """What is known of queries and candidates, the arrays that say it, and what was assumed."""
+    asks = _ids_named(held, QUERIES)
+    answers = _ids_named(held, CANDIDATES)
+    both = [array for array in (asks, answers) if array is not None]
+    alone = [None if array is None else column(array) for array in (asks, answers)]
+    known = known_pool(held.columns)
+    shape = shape_of_lists(held, listed) if known is None else known[0].shape
+    if shape is None:
+        return Sides(Given(), alone[0], alone[1]), both, ""
+    held_beside = beside(held, Rows(shape))
+    used = [*held_beside.ids, *both]
+    if known is not None:
+        return Sides(held_beside.given, alone[0], alone[1], known), used, ""
+    found = identified(shape, held_beside.given, held.columns, held.path)
+    sides = Sides(held_beside.given, alone[0], alone[1], (found.pool, Names()))
+    return sides, [*used, *held_beside.used(found)], found.said
+
+
+def _ids_named(held: Held, words: frozenset[str]) -> Found | None:
+    """The first array of ids whose name has one of some words."""
+    for array in held.of("ids"):
+        if Name.of(array.name).has(words):
+            return array
+    return None
+
+
+def _scores_of(listed: Found, held: Held) -> Found | None:
+    """The scores of listed candidates: those of their shape, and direction where they have one."""
+    same = [
+        each
+        for each in held.every
+        if each.array.shape == listed.array.shape
+        and each.role.kind != "listed"
+        and (each.array.is_real or each.role.kind == "scores")
+    ]
+    of_direction = [each for each in same if each.role.direction == listed.role.direction]
+    return next(iter(of_direction or same), None)
+
+
+def _refuse_distances(held: Held, found: Found | None) -> None:
+    """Refuse what is called distances and would be ranked as scores."""
+    if found is None or held.columns.distance or not Name.of(found.name).has(DISTANCES):
+        return
+    raise InputError(
+        f"{held.path}: {found} is called distances; give --distance, which ranks the smallest first"
+    )
+
+
+def _refuse_empty(path: Path, found: Found) -> None:
+    if 0 in found.array.shape:
+        raise InputError(f"{path}: {found} is empty")

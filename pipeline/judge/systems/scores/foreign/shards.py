@@ -1,0 +1,79 @@
+"""A folder of numbered `.npy` files, such as clip-retrieval's img_emb_0.npy, img_emb_1.npy: one
+array.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays, joined
+from pipeline.judge.systems.scores.foreign.numpy_files import read_npy
+from pipeline.judge.systems.scores.foreign.words import SIDES, Name
+
+NUMBERED = re.compile(r"(?P<name>.*?)(?P<number>\d{1,9})\.npy")
+# Names that a message lists.
+LISTED = 5
+
+
+def read(path: Path) -> Arrays:
+    """Join the shards of a folder in the order of their numbers."""
+    with refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"):
+        entries = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+    files = [each for each in entries if each.suffix == ".npy"]
+    if not files:
+        raise _without_shards(path, entries)
+    shards = [_array(each) for each in _in_order(path, files)]
+    return Arrays(f"a folder of {counted(len(shards), 'shard')}", {"": joined(shards, str(path))})
+
+
+def _in_order(path: Path, files: list[Path]) -> list[Path]:
+    """The shards by number. One that is missing would move the rows of those that follow."""
+    matches = {each: NUMBERED.fullmatch(each.name) for each in files}
+    other = next((each for each, match in matches.items() if match is None), None)
+    names = {match["name"] for match in matches.values() if match}
+    if other is not None or len(names) > 1:
+        listed = ", ".join(each.name for each in files[:LISTED])
+        raise InputError(
+            f"{path}: is a folder of {counted(len(files), '.npy file')}, {listed}, which are no shards "
+            f"of one array, NAME_0.npy, NAME_1.npy; name one of them, {files[0]}"
+        )
+    of_number = {int(match["number"]): each for each, match in matches.items() if match}
+    numbers = sorted(of_number)
+    expected = range(min(numbers[0], 1), numbers[-1] + 1)
+    if len(of_number) < len(files):
+        twice = Counter(int(match["number"]) for match in matches.values() if match)
+        raise InputError(f"{path}: has two shards of the number {twice.most_common(1)[0][0]}")
+    missing = next((each for each in expected if each not in of_number), None)
+    if missing is not None:
+        raise InputError(
+            f"{path}: shard {missing} is missing of those up to {numbers[-1]}, and its rows with it"
+        )
+    return [of_number[each] for each in numbers]
+
+
+def _array(file: Path) -> Array:
+    return read_npy(file).arrays[""]
+
+
+def _without_shards(path: Path, entries: list[Path]) -> InputError:
+    """The error for a folder without shards: what it holds, and what may be meant."""
+    inside = [each for each in entries if each.is_dir() and any(each.glob("*.npy"))]
+    of_side = {Name.of(each.name).side: each for each in inside}
+    if all(side in of_side for side in SIDES):
+        return InputError(
+            f"{path}: is a folder of shards of both sides; name them, images first: "
+            f"{of_side['image']}:{of_side['caption']}"
+        )
+    if not entries:
+        return InputError(f"{path}: is an empty folder; expected a zarr array or a store of scores")
+    endings = Counter(each.suffix for each in entries if each.is_file())
+    if endings:
+        ending, count = endings.most_common(1)[0]
+        held = counted(count, f"{ending or 'other'} file")
+    else:
+        held = counted(len(entries), "folder")
+    return InputError(
+        f"{path}: is a folder of {held}, and no zarr array, store of scores or shards NAME_0.npy, "
+        "NAME_1.npy; name one file, or join them: numpy.save('scores.npy', numpy.concatenate(arrays))"
+    )

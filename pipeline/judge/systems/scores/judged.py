@@ -1,0 +1,391 @@
+"""Systems as a user describes them: the columns of a matrix without ids, and which answers are
+right.
+
+Relevance other than one image per caption comes from a qrels file, or from captions with the same
+text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.foundation.artefacts.record import digest_of
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.judgements import qrels
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.judgements.rows import same_text
+from pipeline.foundation.evaluation.metrics import Metrics, parse_all
+from pipeline.foundation.evaluation.retrieval import (
+    Collection,
+    Ids,
+    Protocol,
+    Relevance,
+    Side,
+    mistakes,
+    rows_of,
+)
+from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
+from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.files.left_out import SHARE
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.columns import LANGUAGE
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.settings import Evaluate
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.system import System
+
+# How many captions an image has where nothing says it.
+CAPTIONS = 5
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The user's description of a matrix without ids: a manifest and its split, or the number of
+    captions per image.
+    """
+
+    manifest: Path | None = None  # the manifest's file; None if not given
+    split: str | None = None  # the split; None for test
+    # how many captions each image has, in the images' order; None for five
+    captions_per_image: int | None = None
+    distance: bool = False  # whether the matrix holds distances, of which the smallest is best
+    # the folder of images that a model is to embed; None for the manifest's
+    images: Path | None = None
+    # the annotations with their captions, in any format of `pipeline manifest`
+    captions: Path | None = None
+    # how a model is used, where it is not as by default
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    # the file that says what is right, whose pairs a run's pool has too
+    judgements: Path | None = None
+    # whether others say what is right; images may then have any number of captions
+    judged: bool = False
+
+    @property
+    def known_split(self) -> str | None:
+        """The split that is read from the manifest; None without a manifest."""
+        if self.manifest is None:
+            return None
+        return self.split or "test"
+
+    def of(
+        self, shape: tuple[int, int], of_vectors: bool = False
+    ) -> tuple[Ids, Ids | None, Ids | None]:
+        """Resolve the description for a matrix, or for the numbers of two files' vectors."""
+        if self.manifest is None:
+            return self._consecutive(shape, of_vectors), None, None
+        if self.captions_per_image is not None:
+            raise InputError(
+                "leave out --captions-per-image: --manifest says how many each image has"
+            )
+        split = Manifest.load(self.manifest).split(self.split or "test")
+        expected = (len(split.image_ids), len(split.caption_ids))
+        if shape != expected:
+            described = f"the manifest's {split.name} split"
+            raise InputError(_misfit(shape, expected, described, of_vectors))
+        return split.caption_image, split.image_ids, split.caption_ids
+
+    def _consecutive(self, shape: tuple[int, int], of_vectors: bool) -> Ids:
+        """Each caption's image where no manifest says it: equally many captions an image, or with
+        judgements alone none.
+        """
+        if self.split is not None:
+            raise InputError("--split needs --manifest")
+        images, captions = shape
+        is_judged = self.judged or self.judgements is not None
+        if is_judged and self.captions_per_image is None:
+            return np.full(captions, -1, np.int64)
+        each = self.captions_per_image or CAPTIONS
+        if captions == images * each:
+            return retrieval.consecutive_captions(shape, each)
+        described = f"{counted(each, 'caption')} an image"
+        if images == each * captions:
+            transposed = (captions, captions * each)
+            raise InputError(_misfit(shape, transposed, described, of_vectors))
+        misfit = _misfit(shape, (images, images * each), described, of_vectors)
+        raise InputError(misfit + _advice(shape))
+
+
+def _advice(shape: tuple[int, int]) -> str:
+    """What to do where images do not have as many captions as was assumed, as the end of a
+    message.
+    """
+    images, captions = shape
+    is_multiple = images > 0 and captions % images == 0
+    if captions > images > 0 and not is_multiple:
+        return (
+            f"; {captions:,} is no multiple of {images:,}, so not every image has as many: save "
+            "caption_image, the row of each caption's image, with the scores, or name the --manifest; COCO's "
+            "protocols take the first five captions of each image"
+        )
+    if is_multiple and captions:
+        each = captions // images
+        return f"; --captions-per-image {each}, or --manifest, says how many there are"
+    return "; --captions-per-image or --manifest says how many there are"
+
+
+def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vectors: bool) -> str:
+    """Say that a shape is not that of the images and captions, and what it may be."""
+    rows, columns = shape
+    images, captions = expected
+    size = f"{rows} x {columns}"
+    is_transposed = (columns, rows) == expected
+    if is_transposed and of_vectors:
+        return (
+            f"{rows} vectors, then {columns}, captions before images: give the images' file first"
+        )
+    if is_transposed:
+        return (
+            f"the matrix is {size}, captions x images ({of}): it is transposed; save its transpose, one row an "
+            "image: numpy.save('new.npy', scores.T)"
+        )
+    if of_vectors:
+        return f"{size} vectors, expected {images} of images and {captions} of captions ({of})"
+    message = (
+        f"the matrix is {size}, expected {images} images x {captions} captions ({of}); rows are images, "
+        "columns captions"
+    )
+    if rows in expected and columns < captions:
+        message += "; vectors are given with those of the other side, images.npy:captions.npy"
+    return message
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The user's choice of right answers."""
+
+    qrels: Path | None = None  # a file of judgements; None for the captions' own images
+    # whether captions with the same text are one query, for which all their images are right
+    same_text: bool = False
+    # the largest share of rows of qrels that may be left out
+    left_out: float = field(default=SHARE, compare=False)
+
+    @classmethod
+    def of(cls, settings: Evaluate) -> "Truth":
+        """Read the settings of a run."""
+        path = Path(settings.qrels) if settings.qrels else None
+        return cls(path, settings.same_text is not None)
+
+    @classmethod
+    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
+        """Look up which answers some protocols count as right."""
+        for name in protocols:
+            is_known = not isinstance(name, str) or name in retrieval.PROTOCOLS
+            if is_known and retrieval.protocol(name).same_text:
+                return cls(same_text=True)
+        return cls()
+
+    def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
+        """This choice; if the user made none, that of the protocols."""
+        if self == Truth():
+            return Truth.of_protocols(protocols)
+        return self
+
+    def chosen(self, settings: Evaluate) -> Evaluate:
+        """The settings with this choice instead of theirs, if the user made one."""
+        if self == Truth():
+            return settings
+        return settings.model_copy(
+            update={
+                "qrels": str(self.qrels) if self.qrels else None,
+                "same_text": "positive" if self.same_text else None,
+            }
+        )
+
+    @property
+    def needs_manifest(self) -> bool:
+        """Whether a manifest has to say which caption or image is meant."""
+        return self.same_text or (self.qrels is not None and qrels.names_files(self.qrels))
+
+    @property
+    def words(self) -> str:
+        """Describe the right answers in words; "" if it is each caption's own image."""
+        if self.qrels is not None:
+            return f"the judgements in {self.qrels.name}"
+        if self.same_text:
+            return "identical captions count as one query with several positives"
+        return ""
+
+    def protocols(self, of_card: Sequence[str | Protocol]) -> list[str | Protocol]:
+        """Choose the protocols of a run: those of the card, unless the user chose other right
+        answers.
+        """
+        if self in (Truth(), Truth.of_protocols(of_card)):
+            return list(of_card)
+        return [Protocol("qrels" if self.qrels else "same_text")]
+
+    def digest(self) -> str | None:
+        """Digest the file of judgements."""
+        if self.qrels is None:
+            return None
+        with refusing(
+            OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"
+        ):
+            return digest_of(self.qrels)
+
+
+def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
+    """Replace a system's right answers."""
+    if truth.qrels is not None:
+        names = Names(system)
+        if manifest is not None:
+            names = Names(system, lambda: files_of(system, manifest))
+        judgements = qrels.read(truth.qrels, system, names, truth.left_out)
+        return replace(system, relevance=judgements.relevance, judgements=judgements)
+    if truth.same_text:
+        system.require_ids()
+        if manifest is None:
+            raise InputError("--same-text compares captions by their text: name the --manifest")
+        texts = of_captions(system, manifest, "caption").tolist()
+        queries, relevance = same_text(replace(system, captions=texts), system.languages)
+        images = np.arange(system.shape[0])
+        return replace(system.only(images, queries), relevance=relevance)
+    return system
+
+
+def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> Ids:
+    """Find images or captions in a manifest's table, in which all must be. whose: what has them,
+    for messages.
+    """
+    if side == "image":
+        known = manifest.images["image_id"]
+    else:
+        known = manifest.rows(["caption_id"])["caption_id"]
+    has = f", which {whose} has" if whose else ""
+    return rows_of(
+        known.to_numpy(),
+        ids,
+        lambda each: f"the manifest of {manifest.dataset} has no {side} {each}{has}",
+    )
+
+
+def files_of(pool: Collection, manifest: Manifest) -> list[str]:
+    """The files of a pool's images, in its order."""
+    rows = manifest_rows(manifest, "image", pool.image_ids, "the pool")
+    return manifest.images["file"].iloc[rows].tolist()
+
+
+def of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[Any]:
+    """Read a column of the manifest for each caption of the system."""
+    system.require_manifest(manifest)
+    rows = manifest_rows(manifest, "caption", system.caption_ids, system.name)
+    return manifest.rows([column])[column].to_numpy()[rows]
+
+
+def with_languages(system: System, manifest: Manifest | None) -> System:
+    """Name the language of each caption."""
+    if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
+        return system
+    return replace(system, languages=of_captions(system, manifest, LANGUAGE).astype(str))
+
+
+def in_languages(system: System, paths: Paths) -> System:
+    """Name the language of each caption of a store, if its record has several."""
+    if len(system.made_from.languages) < 2:
+        return system
+    manifest = Manifest.load(paths.manifest(system.made_from.dataset))
+    with_all = with_languages(system, manifest)
+    if with_all.languages is None or len(np.unique(with_all.languages)) < 2:
+        return system
+    return with_all
+
+
+def notes_of_vectors(system: System) -> list[str]:
+    """Say which mistake vectors from elsewhere point to; nothing of other scores."""
+    if system.made_from.is_known:
+        return []
+    vectors = vectors_of(system.scores)
+    return mistakes.of_vectors(*vectors) if vectors else []
+
+
+def notes(system: System, metrics: Metrics) -> list[str]:
+    """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns
+    is known.
+    """
+    ids = (system.image_ids, system.caption_ids) if system.has_ids else None
+    is_known = system.made_from.is_known
+    seen = mistakes.of_scores(
+        system.scores,
+        as_relevance(system.truth, system.shape),
+        metrics.ranks,
+        ids,
+        bool(is_known or system.pools),
+        given=not is_known or system.made_from.is_given,
+    )
+    return [f"{system.name}: {mistake}" for mistake in seen]
+
+
+def notes_of_cutoffs(system: System, names: Sequence[str], folds: int) -> list[str]:
+    """Say which recalls by name are 100 for any scores, because the cutoff reaches every candidate.
+
+    names: As `parse` takes them. folds: Into how many parts the images are cut.
+    """
+    if isinstance(system.scores, retrieval.Lists):  # which leave candidates out
+        return []
+    images, captions = (size // folds for size in system.shape)
+    notes = []
+    for metric in parse_all(names):
+        if metric.name not in ("R", "Recall") or not metric.k:
+            continue
+        reached = []
+        if metric.k >= captions:
+            reached.append(f"all {captions:,} captions of image → caption")
+        if metric.k >= images:
+            reached.append(f"all {images:,} images of caption → image")
+        if reached:
+            notes.append(
+                f"{system.name}: {metric} takes {' and '.join(reached)}, and is 100 there for any "
+                "scores; choose a smaller cutoff"
+            )
+    return notes
+
+
+def notes_of_two(first: System, other: System) -> list[str]:
+    """Say that two systems without ids seem to be in different orders."""
+    if first.has_ids or other.has_ids or first.relevance is not None:
+        return []
+    seen = mistakes.of_two(first.scores, other.scores, first.caption_image)
+    return [f"{other.name}: {mistake}" for mistake in seen]
+
+
+def facts(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
+    """Describe for results the relevance, and what was left out of the pool before it was
+    measured.
+    """
+    made = system.made_from
+    left_out = made.reasons_left_out
+    if manifest is not None and not made.is_known:
+        left_out = manifest.left_out
+    described: dict[str, Any] = {}
+    if left_out:
+        described["left_out"] = left_out
+    owned = system.caption_image[system.caption_image >= 0]
+    without_image = len(system.caption_ids) - len(owned)
+    # With judgements alone, no caption's image is known.
+    if len(owned) and without_image:
+        described["captions_without_image"] = without_image  # candidates, no queries
+    if system.relevance is not None:
+        return described | {"relevance": _right(system, system.relevance, truth)}
+    without_caption = len(system.image_ids) - len(np.unique(owned))
+    if without_caption:
+        described["images_without_caption"] = without_caption  # likewise
+    return described
+
+
+def _right(system: System, relevance: Relevance, truth: Truth) -> dict[str, Any]:
+    """Describe for results where the right answers are from, and how many there are."""
+    i2t = relevance.i2t
+    t2i = relevance.t2i
+    right = {
+        "source": truth.qrels.name if truth.qrels else "equal captions",
+        "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
+        "graded": i2t.grade is not None or t2i.grade is not None,
+    }
+    if system.judgements is not None and system.judgements.left_out:
+        right["left_out"] = system.judgements.left_out
+    if truth.qrels:
+        right["digest"] = truth.digest()
+    return right

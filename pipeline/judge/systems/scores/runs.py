@@ -1,0 +1,252 @@
+"""Runs: the best candidates of each query with their scores, as TREC's tools and ranx read and
+write them.
+
+    caption:55 Q0 image:12 1 0.8342 NAME     TREC: query, Q0, document, rank, score, system
+    {"caption:55": {"image:12": 0.8342}}     ranx, in a file that ends in .json
+    query-id,corpus-id,score                 any table with such a header is read, too, see
+                                             `judgements.columns`
+
+A candidate that a run does not list is never found. Equal scores are tied. Ranks are read where
+there are no scores.
+"""
+
+import json
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from pipeline.foundation.evaluation.judgements import appearance
+from pipeline.foundation.evaluation.judgements.columns import DISTANCES, RUN
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.judgements.rows import Rows
+from pipeline.foundation.evaluation.retrieval import Collection, Direction, Floats, Ids, Marks, Side
+from pipeline.foundation.evaluation.retrieval.lists import (
+    UNKNOWN_ORDER,
+    Listed,
+    Lists,
+    Order,
+    order_of,
+)
+from pipeline.foundation.evaluation.retrieval.top import top
+from pipeline.foundation.evaluation.retrieval.workers import Progress, after
+from pipeline.foundation.files import atomic
+from pipeline.foundation.parts.errors import InputError, InputWarning, counted
+from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.systems.scores.system import System
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WAYS: tuple[tuple[Direction, Side, Side], ...] = (
+    ("i2t", "image", "caption"),
+    ("t2i", "caption", "image"),
+)
+
+
+class Run(NamedTuple):
+    """What a run lists of one direction, n rows: ids int64 of queries and candidates, scores
+    float64.
+    """
+
+    query: Ids
+    candidate: Ids
+    score: Floats
+    rank: Floats | None = None  # likewise, where a file has ranks beside scores
+
+
+def write(
+    path: Path,
+    system: System,
+    count: int,
+    seed: int,
+    block_megabytes: float,
+    progress: Progress = lambda queries: None,
+) -> None:
+    """Write the best candidates of every query, of both directions."""
+    name = printable("".join(system.name.split())) or "run"
+    generator = np.random.default_rng(seed)
+    as_json = path.suffix == ".json"
+    written = 0
+    with atomic.replacing(path) as partial, partial.open("w", encoding="utf-8") as file:
+        if as_json:
+            file.write("{")
+        for way, asking, answering in WAYS:
+            best, scores = top(
+                system.scores, way, count, generator, block_megabytes, after(progress, written)
+            )
+            queries = system.ids(asking).tolist()
+            candidates = system.ids(answering)[best].tolist()
+            for query, row, values in zip(queries, candidates, scores.tolist(), strict=True):
+                key = f"{asking}:{query}"
+                listed = [f"{answering}:{candidate}" for candidate in row]
+                if as_json:
+                    if written:
+                        file.write(",\n")
+                    score_of = dict(zip(listed, values, strict=True))
+                    file.write(f'"{key}": {json.dumps(score_of)}')
+                else:
+                    for rank, (document, value) in enumerate(zip(listed, values, strict=True), 1):
+                        file.write(f"{key} Q0 {document} {rank} {value!r} {name}\n")
+                written += 1
+        if as_json:
+            file.write("}\n")
+
+
+def read(
+    path: Path, names: Names | None = None, distance: bool = False
+) -> tuple[dict[Direction, Run], str]:
+    """Read a run; also what it was recognised as.
+
+    names: finds ids by how they are written. distance: whether the user says that scores are
+        distances.
+    """
+    of_images: list[Run] = []
+    of_captions: list[Run] = []
+    rows = Rows(path, RUN)
+    for table, numbers in rows.tables():
+        if rows.headless and numbers[:1] == 1:
+            _refuse_other_order(path, table)
+        image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
+        score, rank = _scores(rows, table, numbers)
+        if rows.left_out:  # without a row, what is below it would be ranked higher
+            remedy = ""
+            if "no finite score" in rows.left_out.counts:
+                remedy = "; where -inf marks what was not scored, delete those rows"
+            raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
+        of_images.append(_part(Run(image, caption, score, rank), asks))
+        of_captions.append(_part(Run(caption, image, score, rank), ~asks))
+    run: dict[Direction, Run] = {"i2t": _joined(of_images), "t2i": _joined(of_captions)}
+    is_of_ranks = rows.headless and "rank" not in rows.title and _are_ranks(run.values())
+    has_no_score = rows.value == "" and not rows.headless
+    if distance and (is_of_ranks or has_no_score):
+        raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
+    if not distance and rows.value.lower() in DISTANCES:
+        raise InputError(
+            f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
+        )
+    if is_of_ranks:
+        negated = {way: listed._replace(score=-listed.score) for way, listed in run.items()}
+        return negated, rows.title.replace("score", "rank")
+    return run, rows.title
+
+
+def _refuse_other_order(path: Path, table: "pa.Table") -> None:
+    """Refuse rows without a header whose columns do not look like what their places say."""
+    texts = [column.to_pylist() for column in table.slice(0, appearance.ROWS).columns]
+    first_rows = list(zip(*texts, strict=True))
+    seen = appearance.columns(first_rows)
+    column_of = dict(zip(table.column_names, seen, strict=True))
+    query = column_of["query"]
+    document = column_of["document"]
+    rank = column_of.get("rank")
+    value = column_of["score"]
+    no_scores = [query, document] if rank is None else [query, document, rank]
+    has_scores_elsewhere = any(column.kind == "scores" for column in no_scores)
+    has_documents_last = (
+        document.kind == "ranks" and value.kind == "whole" and value.different > document.different
+    )
+    has_text_last = value.is_text or query.first == "Q0"
+    is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
+    if is_wrong and table.num_rows >= appearance.FEWEST:
+        raise InputError(
+            f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
+            f"{appearance.described(seen)}; give it a header, such as query,candidate,score"
+        )
+
+
+def _scores(rows: Rows, table: "pa.Table", numbers: Ids) -> tuple[Floats, Floats | None]:
+    """The scores of some rows, and their ranks if there are any. Without scores the first ranks are
+    best.
+    """
+    score, finite = rows.values(table)
+    rank = rows.ranks(table)
+    if "score" not in table.column_names and rank is not None:
+        rows.leave_out("no finite score", table, numbers, ~np.isfinite(rank))
+        return -rank, None
+    rows.leave_out("no finite score", table, numbers, ~finite)
+    return score, rank
+
+
+def _part(run: Run, rows: Marks) -> Run:
+    rank = None if run.rank is None else run.rank[rows]
+    return Run(run.query[rows], run.candidate[rows], run.score[rows], rank)
+
+
+def _joined(parts: Sequence[Run]) -> Run:
+    ranks = [part.rank for part in parts if part.rank is not None]
+    return Run(
+        np.concatenate([part.query for part in parts]),
+        np.concatenate([part.candidate for part in parts]),
+        np.concatenate([part.score for part in parts]),
+        np.concatenate(ranks) if ranks else None,
+    )
+
+
+def _are_ranks(parts: Iterable[Run]) -> bool:
+    """Whether what should be scores numbers each query's candidates, as MS MARCO's ranks do."""
+    orders = [order_of(part.query, part.score) for part in parts if len(part.query)]
+    return bool(orders) and all(order.rises and order.are_places for order in orders)
+
+
+def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
+    """The lists of a run within a pool, of the directions that have any. name: the file, for
+    messages.
+    """
+    listed: dict[Direction, Listed] = {}
+    for way, asking, answering in WAYS:
+        if way not in run or not len(run[way].query):
+            continue
+        once = _once(run[way], name, asking, answering)
+        queries = pool.require(asking, once.query, name)
+        candidates = pool.require(answering, once.candidate, name)
+        listed[way] = Listed(queries, candidates, once.score)
+    return Lists(pool.shape, listed, name, _order(run))
+
+
+def _order(run: Mapping[Direction, Run]) -> Order:
+    """How scores go with the order of the lists, in the direction that says it."""
+    for part in run.values():
+        order = order_of(part.query, part.score, _known(part.rank))
+        if order != UNKNOWN_ORDER:
+            return order
+    return UNKNOWN_ORDER
+
+
+def _known(rank: Floats | None) -> Floats | None:
+    """Ranks, if they are numbers that differ."""
+    if rank is None or not np.isfinite(rank).all() or len(np.unique(rank)) < 2:
+        return None
+    return rank
+
+
+def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
+    unranked = np.flatnonzero(~np.isfinite(run.score))
+    if unranked.size:
+        row = unranked[0]
+        raise InputError(
+            f"{name}: the score of {answering} {run.candidate[row]} for {asking} {run.query[row]} is "
+            f"{run.score[row]}: it cannot be ranked"
+        )
+    order = np.lexsort((run.candidate, run.query))
+    query = run.query[order]
+    candidate = run.candidate[order]
+    score = run.score[order]
+    is_repeated = (query[1:] == query[:-1]) & (candidate[1:] == candidate[:-1])
+    again = np.flatnonzero(is_repeated) + 1
+    contradicting = again[score[again] != score[again - 1]]
+    if contradicting.size:
+        row = contradicting[0]
+        raise InputError(
+            f"{name}: lists {answering} {candidate[row]} twice for {asking} {query[row]}, with different "
+            "scores; leave one"
+        )
+    if again.size:
+        warnings.warn(
+            f"{name}: {counted(again.size, 'row')} repeated with the same score; one of each counts",
+            InputWarning,
+            stacklevel=2,
+        )
+    return Run(np.delete(query, again), np.delete(candidate, again), np.delete(score, again))

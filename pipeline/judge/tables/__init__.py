@@ -1,0 +1,1 @@
+"""Tables and cells as text, LaTeX, Markdown, HTML and CSV, of results and of comparisons."""

@@ -1,0 +1,36 @@
+"""Tables as comma-separated values: a line for each row, numbers without marks."""
+
+import csv
+import io
+
+from pipeline.foundation.files.results import cell as harmless
+from pipeline.judge.tables.table import MISSING, Cell, Table
+
+
+def to_csv(table: Table) -> str:
+    """Write a table: its panels' keys and groups' titles, then the columns, with the headings above
+    them.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    before = None
+    for panel in table.panels:
+        headings = [harmless(" ".join((*column.above, column.heading))) for column in panel.columns]
+        if headings != before:
+            writer.writerow(["test set", "rows", *headings])
+        before = headings
+        title = ""
+        for group in panel.groups:
+            title = group.title or title
+            for row in group.rows:
+                cells = map(_text, row.cells)
+                writer.writerow([harmless(panel.key), harmless(title), *cells])
+    return text.getvalue()
+
+
+def _text(cell: Cell) -> str:
+    if cell.content == MISSING:
+        return ""
+    if isinstance(cell.content, str):
+        return str(harmless(cell.content))
+    return str(cell.content)

@@ -1,0 +1,260 @@
+"""What `pipeline compare` prints: systems side by side as text, Markdown, LaTeX or CSV.
+
+Two systems are compared by each recall and RSUM; of three or more, each pair by RSUM.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context, Decimal
+from itertools import combinations
+from typing import Any
+
+from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
+from pipeline.foundation.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
+from pipeline.foundation.files.results import cell as harmless
+from pipeline.foundation.parts.wrapping import printable, wrapped
+from pipeline.judge.tables import latex, markdown, text
+from pipeline.judge.tables.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
+
+OVER_SEEDS = (
+    "In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
+    "test over seeds, with the variance over images added); seeds of two systems are taken as independent."
+)
+OVER_IMAGES = (
+    "In brackets: 95 % intervals; p: two-sided. Both are by one paired randomisation test over "
+    "images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
+    "Trained again, the same two recipes may differ by more, or the other way."
+)
+HOLM = (
+    "Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+    "±: standard deviation over seeds."
+)
+WOULD_TELL = (
+    "Cannot tell: the corrected p is not below 0.05. Beside it is what would tell a difference of the "
+    "measured size in four of five cases: how many images with their captions, in pools as hard as this one, "
+    "or how many seeds of each system. Numbers are simulated from the measured spread and rounded up to two "
+    "digits; they allow for how little few seeds show of their spread. No number would: neither up to 1,000 "
+    "seeds nor up to 10,000,000 images by themselves."
+)
+LETTERS = "Systems that share a letter cannot be told apart; a is that of the largest RSUM."
+BRIEFLY = {
+    "images": "Brackets: 95 % intervals over images, not seeds.",
+    "seeds": "Brackets: 95 % intervals over images and seeds.",
+    "both": "Brackets: 95 % intervals over images, or over images and seeds.",
+}
+READ_MORE = "Would tell: what tells a difference that cannot be told here. More: --explain."
+VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
+RECALLS_OF_PAIRS = "Every pair's recalls: --json."
+
+
+def to_text(
+    names: Sequence[str],
+    contrasts: Sequence[Sequence[Contrast]],
+    explain: bool = False,
+    strong: text.Strong = str,
+) -> str:
+    """Write small text tables for each protocol, of the contrasts of all pairs.
+
+    strong: writes the difference of RSUM.
+    """
+    keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
+    tables = []
+    for panel in _panels(names, contrasts, str, "would tell", shortly):
+        tables += text.to_text(_headlined(panel), strong)
+    return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
+
+
+def to_markdown(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
+    """Write Markdown tables for each protocol, of the contrasts of all pairs."""
+    shown = map(printable, names)
+    keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), shown, strict=True))
+    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
+
+
+def to_latex(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
+    """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
+    keys = ", ".join(f"{key}: {name}" for key, name in zip(_keys(names), names, strict=True))
+    notes = tuple(Note(each.removesuffix(f" {READ_MORE}")) for each in _notes(contrasts, explain))
+    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    floats = tuple(replace(panel, caption=f"{keys}.", notes=notes) for panel in panels)
+    return latex.to_latex(Table("compared", floats))
+
+
+def to_csv(
+    names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
+) -> str:
+    """Write a line for each pair, pool and statistic, its numbers unrounded."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"]
+    )
+    for of_pairs in contrasts:
+        for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
+            pool = (contrast.get("split"), contrast.get("language"), contrast["protocol"])
+            cells = [harmless(value) for value in (*systems, *pool)]
+            for name in STATISTICS:
+                row = at(contrast, name)
+                values = map(row.get, VALUES)
+                writer.writerow([*cells, name, *values, *row["interval"], row["verdict"]])
+    return text.getvalue().rstrip()
+
+
+def _headlined(panel: Panel) -> Panel:
+    """The same panel, with the numbers of its row of RSUM in bold."""
+    groups = []
+    for group in panel.groups:
+        rows = [_bold(row) if row.cells[0].text == "RSUM" else row for row in group.rows]
+        groups.append(replace(group, rows=tuple(rows)))
+    return replace(panel, groups=tuple(groups))
+
+
+def _bold(row: TableRow) -> TableRow:
+    """The same row with its numbers in bold."""
+    cells = []
+    for cell in row.cells:
+        if cell.number is not None:
+            cell = replace(cell, bold="black")
+        cells.append(cell)
+    return replace(row, cells=tuple(cells))
+
+
+WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
+
+
+def _panels(
+    names: Sequence[str],
+    contrasts: Sequence[Sequence[Contrast]],
+    titled: Callable[[Statistic], str],
+    heading: str,
+    tells: Callable[[Mapping[str, Any]], str],
+) -> list[Panel]:
+    """Of two systems a row for each statistic; of more, for each protocol a row for each system and
+    for each pair.
+    """
+    if len(names) == 2:
+        pools = {}
+        for (contrast,) in contrasts:
+            rows: list[list[str | Cell]] = []
+            for name in STATISTICS:
+                row = at(contrast, name)
+                means = (mean(row, "a"), mean(row, "b"))
+                rows.append([titled(name), *means, *difference(row), tells(row)])
+            pools[title(contrast)] = rows
+        return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), pools)]
+    panels = []
+    for of_pairs in contrasts:
+        systems = _systems(names, of_pairs)
+        panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
+        pairs: list[list[str | Cell]] = []
+        numbers = combinations(range(1, len(names) + 1), 2)
+        for (first, second), contrast in zip(numbers, of_pairs, strict=True):
+            rsum = contrast["RSUM"]
+            label = f"{second} − {first}"
+            over = ", ".join(contrast["over"])
+            pairs.append([label, *difference(rsum), over, tells(rsum)])
+        panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": pairs}))
+    return panels
+
+
+def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[str, Cell, str]]:
+    """The key of each system with its RSUM and letters, the largest RSUM first."""
+    # The first pairs are those of the first system, with each other one.
+    sums = [mean(of_pairs[0]["RSUM"], "a")]
+    for contrast in of_pairs[: len(names) - 1]:
+        sums.append(mean(contrast["RSUM"], "b"))
+    systems = zip(_keys(names), sums, in_letters(of_pairs), strict=True)
+    return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
+
+
+def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
+    """A panel whose last column, of what would tell, is left out where all differences are told."""
+    if any(row[-1] for rows in groups.values() for row in rows):
+        return grid(headings, groups)
+    shortened = {}
+    for title, rows in groups.items():
+        shortened[title] = [row[:-1] for row in rows]
+    return grid(headings[:-1], shortened)
+
+
+def _keys(names: Sequence[str]) -> Sequence[str]:
+    if len(names) == 2:
+        return "AB"
+    return [str(number) for number in range(1, len(names) + 1)]
+
+
+def _title(name: Statistic) -> str:
+    return f"{TASKS[name.direction]}, {name.metric}" if name.direction else name.metric
+
+
+def title(contrast: Contrast) -> str:
+    """Describe the pool and protocol of a comparison."""
+    split = f"{contrast['split']} split, " if "split" in contrast else ""
+    language = f" in {contrast['language']}" if "language" in contrast else ""
+    return (
+        f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
+        f"{contrast['protocol']}"
+    )
+
+
+def mean(row: Mapping[str, Any], side: str) -> Cell:
+    """A mean over seeds with its standard deviation."""
+    return number(row[side], spread=row["spread"][side])
+
+
+def difference(row: Mapping[str, Any]) -> list[Cell]:
+    """One statistic's difference with its interval, p, and the corrected p."""
+    difference = number(row["difference"], row["interval"], is_difference=True)
+    return [difference, *(_chance(row, key) for key in ("p", "holm"))]
+
+
+def _chance(row: Mapping[str, Any], key: str) -> Cell:
+    """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
+    least = row["p"] <= row["resolution"] * (1 + 1e-9)
+    bound = Decimal("0.0001")
+    if least:
+        bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
+    if bound < 1 and (least or row[key] < bound):
+        return Cell(f"< {bound.normalize()}")
+    return Cell(to_digits(row[key], 2))
+
+
+def would_tell(row: Mapping[str, Any]) -> str:
+    """What would tell a difference that is not told: "3,500 images would"; "" for one that is."""
+    return str(row["verdict"].partition(f"{CANNOT_TELL}; ")[2])
+
+
+def shortly(row: Mapping[str, Any]) -> str:
+    """The same below the heading "would tell": "3,500 images"."""
+    return would_tell(row).removesuffix(" would")
+
+
+def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
+    """Explain how to read comparisons that are printed together, or say in one line where that
+    is.
+    """
+    over = set()
+    for of_pairs in contrasts:
+        for contrast in of_pairs:
+            over.add("seeds" if "seeds" in contrast["over"] else "images")
+    several = len(contrasts[0]) > 1
+    kind = over.pop() if len(over) == 1 else "both"
+    if not explain:
+        more = f"{BRIEFLY[kind]} {READ_MORE}"
+        return [f"{LETTERS} {more}" if several else more]
+    read = {
+        "images": [OVER_IMAGES],
+        "seeds": [OVER_SEEDS],
+        "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
+    }
+    notes = [*read[kind], HOLM, WOULD_TELL]
+    if several:
+        notes += [LETTERS, RECALLS_OF_PAIRS]
+    return notes

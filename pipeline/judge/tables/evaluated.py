@@ -1,0 +1,333 @@
+"""What `pipeline evaluate` prints: results as text."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from statistics import fmean, stdev
+from typing import Any, NamedTuple, TypeAlias
+
+from pipeline.foundation.evaluation.metrics.numbers import (
+    STATISTICS,
+    TASKS,
+    Statistic,
+    at,
+    flat,
+    nested,
+)
+from pipeline.foundation.files.left_out import by_reason
+from pipeline.foundation.parts.errors import counted
+from pipeline.foundation.parts.wrapping import wrapped
+from pipeline.judge.tables import text
+from pipeline.judge.tables.table import (
+    MISSING,
+    Cell,
+    Column,
+    Panel,
+    RowGroup,
+    TableRow,
+    grid,
+    number,
+)
+
+
+class Series(NamedTuple):
+    """A system of several seeds."""
+
+    name: str
+    identity: str  # of what all its seeds have in common
+
+
+# A name and its metrics (`Metrics.as_dict`, with or without "interval", the split, the `Series` and
+# its seed), once for each protocol.
+Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
+
+DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
+RECALLS = ("R@1", "R@5", "R@10")
+RANKS = ("MedR", "MeanR", "tied queries")
+MORE = "-v: those of the recalls, and ranks."
+SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
+NOTE = "In brackets: 95 % intervals, for other images with their captions."
+
+
+def to_text(results: Results, strong: text.Strong = str) -> str:
+    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide.
+
+    strong: writes the RSUM.
+    """
+    lines: list[str] = []
+    for name, numbers in results:
+        recalls: list[list[str | Cell]] = []
+        ranks: list[list[str | Cell]] = []
+        for way in directions(numbers):
+            cells = cells_of(numbers, way)
+            recalls.append([DIRECTIONS[way], *cells[:3]])
+            ranks.append([DIRECTIONS[way], *cells[3:]])
+        lines.append(wrapped(title(name, numbers)))
+        lines += text.to_text(grid(("", *RECALLS), {"": recalls}))
+        # Lists do not tell the ranks beyond them.
+        if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):
+            lines += text.to_text(grid(("", *RANKS), {"": ranks}))
+        if numbers["RSUM"] is not None:
+            rsum = _rsum(numbers)
+            lines.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
+        lines += [wrapped(line, "  ") for line in remarks(numbers)]
+        lines.append("")
+    for line in told_over_seeds(results):
+        lines += [wrapped(line), ""]
+    if _with_intervals(results):
+        lines.append(NOTE)
+    return "\n".join(lines).rstrip()
+
+
+def to_table(results: Results, strong: text.Strong = str, width: int | None = None) -> str:
+    """Write one text table for each split, pool and protocol: a row for each system, the largest
+    RSUM first.
+
+    strong: writes the best number of a column. width: the terminal's, None for any.
+    """
+    pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
+    for name, numbers in results:
+        pools[title("", numbers)].append((name, numbers))
+    lines: list[str] = []
+    has_spread = False
+    for heading, pool in pools.items():
+        shown = sorted(over_seeds(pool), key=lambda result: result[1]["RSUM"] or 0, reverse=True)
+        lines.append(wrapped(heading[:1].upper() + heading[1:]))
+        lines += text.to_text(_panel(shown), strong, width)
+        lines += [wrapped(line, "  ") for line in _noted(pool)]
+        lines.append("")
+        has_spread = has_spread or any("spread" in numbers for _, numbers in shown)
+    if has_spread:
+        lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
+    if _with_intervals(results):
+        lines.append(wrapped(f"{NOTE} {MORE}"))
+    return "\n".join(lines).rstrip()
+
+
+def _panel(results: Results) -> Panel:
+    """A row for each system; the best recalls and RSUM are bold."""
+    columns = [Column("system", kind="text")]
+    for task in DIRECTIONS.values():
+        columns += [Column(name, (task,)) for name in RECALLS]
+    columns.append(Column("RSUM"))
+    cells = [_numbers(numbers) for _, numbers in results]
+    best = []
+    for column in zip(*cells, strict=True):
+        known = [cell.number for cell in column if cell.number is not None]
+        best.append(max(known, default=None))
+    rows = []
+    for (name, _), of_system in zip(results, cells, strict=True):
+        shown = [Cell(name)]
+        for cell, most in zip(of_system, best, strict=True):
+            if cell.number is not None and cell.number == most:
+                cell = replace(cell, bold="black")
+            shown.append(cell)
+        rows.append(TableRow(tuple(shown)))
+    return Panel(tuple(columns), (RowGroup(tuple(rows)),))
+
+
+def _numbers(numbers: Mapping[str, Any]) -> list[Cell]:
+    """The cells of a system's recalls and RSUM."""
+    spread = numbers.get("spread", {})
+    cells = []
+    for way in DIRECTIONS:
+        for name in RECALLS:
+            cells.append(_cell(numbers[way][name], None, spread.get(way, {}).get(name)))
+    return [*cells, _rsum(numbers)]
+
+
+def _noted(results: Results) -> Iterator[str]:
+    """Say once what all systems of a pool have in common, and what only some have by their
+    names.
+    """
+    systems: dict[str, list[str]] = defaultdict(list)
+    for name, numbers in results:
+        for line in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
+            systems[line].append(name)
+    for line, names in systems.items():
+        if len(names) == len(results):
+            yield line
+        else:
+            yield f"{', '.join(names)}: {line}"
+    if any("languages" in numbers for _, numbers in results):
+        yield "every language: -v"
+    if any("extended" in numbers for _, numbers in results):
+        yield "extended judgements: -v"
+
+
+def directions(numbers: Mapping[str, Any]) -> list[str]:
+    """The directions that have queries: lists may rank one alone."""
+    return [way for way in DIRECTIONS if numbers[way]["R@1"] is not None]
+
+
+def title(name: str, numbers: Mapping[str, Any]) -> str:
+    """Say what was measured: the name, split, size of the pool, protocol and ties."""
+    size = f"{numbers['images']} images x {numbers['captions']} captions"
+    parts = [name]
+    if numbers.get("split"):
+        parts.append(f"{numbers['split']} split")
+    parts += [size, f"protocol {numbers['protocol']}"]
+    if numbers["ties"] != "expected":
+        parts.append(f"ties {numbers['ties']}")
+    return ", ".join(filter(None, parts))
+
+
+def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
+    """The cells of one direction: three recalls, ranks and tied queries."""
+    scores = numbers[way]
+    interval = numbers.get("interval", {}).get(way) or {}
+    recalls = [number(scores[name], interval.get(name)) for name in RECALLS]
+    tied = Cell(Decimal(numbers["tied"][way]))
+    return [*recalls, _cell(scores["MedR"]), _cell(scores["MeanR"]), tied]
+
+
+def _rsum(numbers: Mapping[str, Any]) -> Cell:
+    interval = numbers.get("interval", {}).get("RSUM")
+    spread = numbers.get("spread", {}).get("RSUM")
+    return _cell(numbers["RSUM"], interval, spread)
+
+
+def _cell(
+    value: float | None, interval: Sequence[float] | None = None, spread: float | None = None
+) -> Cell:
+    if value is None:
+        return Cell(MISSING)
+    return number(value, interval, spread)
+
+
+def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say what the recalls do not: further metrics, languages, what was left out."""
+    yield from _metrics(numbers)
+    for judged, metrics in numbers.get("extended", {}).items():
+        for line in _metrics(metrics, shown=()):
+            yield f"{judged} {line}"
+    yield from _languages(numbers)
+    yield from _left_out(numbers)
+
+
+def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
+    left_out = numbers.get("left_out")
+    if left_out:
+        yield f"left out of the data set or this pool: {by_reason(left_out)}"
+    for what in ("captions_without_image", "images_without_caption"):
+        count = numbers.get(what)
+        if count:
+            yield f"{what.replace('_', ' ')}: {count}; they are candidates, never queries"
+    unjudged = numbers.get("relevance", {}).get("left_out")
+    if unjudged:
+        yield f"left out of the judgements: {by_reason(unjudged)}"
+
+
+def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Write a line for each language, with mR and the recalls of both directions, and one for the
+    mean of mR.
+    """
+    for language, entry in numbers.get("languages", {}).items():
+        ways = []
+        for way, task in DIRECTIONS.items():
+            recalls = cells_of(entry, way)[:3]
+            ways.append(f"{task} {', '.join(map(str, recalls))}")
+        mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
+        captions = counted(entry["captions"], "caption")
+        yield f"{language}, {captions}: mR {mean}; R@1, R@5, R@10 {'; '.join(ways)}"
+    yield from _mean_of_languages(numbers)
+
+
+def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
+    mean = numbers.get("mean_of_languages")
+    if mean:
+        yield f"mean of languages: mR {number(mean['mR'], mean.get('interval', {}).get('mR'))}"
+
+
+def _metrics(
+    numbers: Mapping[str, Any], shown: Sequence[str] = (*RECALLS, "RSUM")
+) -> Iterator[str]:
+    """Write a line on judged queries, one on relevance from elsewhere, and one a metric not in
+    tables.
+    """
+    queries = numbers.get("queries", {})
+    judged = numbers.get("relevance", {})
+    if 0 in queries.values() or "digest" in judged:
+        counts = [f"{TASKS[way]} {count}" for way, count in queries.items()]
+        yield f"judged queries: {', '.join(counts)}"
+    if judged:
+        of_images = judged["pairs"]["i2t"]
+        of_captions = judged["pairs"]["t2i"]
+        pairs = counted(of_images, "pair")
+        if of_images != of_captions:
+            pairs += f" of image queries, {of_captions} of caption queries"
+        yield f"relevance: {judged['source']}, {pairs}"
+    metrics: dict[str, list[str]] = defaultdict(list)
+    for (way, name), interval in flat(numbers.get("interval", {})).items():
+        if name not in shown:
+            value = str(number(at(numbers, Statistic(way, name)), interval))
+            metrics[name].append(f"{TASKS[way]} {value}" if way else value)
+    for name, values in metrics.items():
+        yield f"{name}: {', '.join(values)}"
+
+
+def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
+    """The results, with one instead of those of a system's seeds: means of recalls and RSUM, with
+    their `spread`.
+    """
+    groups: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(dict)
+    for place, (name, numbers) in enumerate(results):
+        series = numbers.get("series")
+        seed = numbers.get("seed")
+        # A system without a series has a row of its own, and so has a copy of a seed.
+        group: object = place
+        if series and seed not in groups[series]:
+            group = series
+        groups[group][seed] = (name, numbers)
+    means = []
+    for by_seed in groups.values():
+        runs = list(by_seed.values())
+        means.append(runs[0] if len(runs) == 1 else _mean([numbers for _, numbers in runs]))
+    return means
+
+
+def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+    means: dict[Statistic, float | None] = {}
+    deviations = {}
+    for name in STATISTICS:
+        values = [at(numbers, name) for numbers in runs]
+        means[name] = None
+        if None not in values:
+            means[name] = fmean(values)
+            deviations[name] = stdev(values)
+    first = {key: value for key, value in runs[0].items() if key != "interval"}
+    numbers = first | nested(means) | {"spread": nested(deviations)}
+    return runs[0]["series"].name, numbers
+
+
+def told_over_seeds(results: Results) -> Iterator[str]:
+    """Write a line for each system of several seeds, by what made them: means and deviations over
+    seeds.
+    """
+    systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
+    for _, numbers in results:
+        if numbers.get("series"):
+            by_seed = systems[numbers["series"], numbers["protocol"]]
+            by_seed.setdefault(numbers["seed"], numbers)
+    for (series, protocol), by_seed in systems.items():
+        runs = list(by_seed.values())
+        if len(runs) < 2:
+            continue
+        ways = []
+        for way, task in DIRECTIONS.items():
+            recalls = [str(_spread([run[way][name] for run in runs])) for name in RECALLS]
+            ways.append(f"{task} {', '.join(recalls)}")
+        rsum = _spread([run["RSUM"] for run in runs])
+        yield (
+            f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: "
+            f"{'; '.join(ways)}; RSUM {rsum}"
+        )
+
+
+def _spread(values: list[float]) -> Cell:
+    return number(fmean(values), spread=stdev(values))
+
+
+def _with_intervals(results: Results) -> bool:
+    return any("interval" in numbers for _, numbers in results)

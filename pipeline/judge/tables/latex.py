@@ -1,0 +1,354 @@
+"""Tables in LaTeX, and the floats of figures.
+
+`to_latex` makes a file for \\input. Its first line names the packages that the document needs, its
+second the width of text that it is made for. Comments say what made the numbers. All text is
+escaped, so that none is executed.
+"""
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.parts.errors import InputWarning, counted
+from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.tables.fitting import ACL, GAP, LEADING, LEAST, LONGEST_LINE, Paper, Part, fit
+from pipeline.judge.tables.table import (
+    MISSING,
+    RAISED,
+    Cell,
+    Column,
+    Note,
+    RowGroup,
+    Table,
+    TableRow,
+)
+
+Style = Literal["booktabs", "plain"]
+# How rules and characters are set, and the text before and after tables and figures.
+SETTING: dict[str, Any] = from_yaml(
+    Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8")
+)
+RULES = SETTING["rules"]
+# As `escape` prints a character without a spelling
+CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")
+# A tick, of the package amssymb.
+TICK = r"\checkmark"
+# The table is scaled down where the document's columns are narrower.
+FITTED = "{adjustbox}"
+NUMBERS = r"\sisetup{mode=text,detect-weight=true,retain-explicit-plus=true,group-separator={,},group-minimum-digits=4}"
+
+
+def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str:
+    """Render a table."""
+    labels: dict[str, int] = {}
+    floats = []
+    for panel in table.panels:
+        for part in fit(panel, paper):
+            label = "tab:" + _key(f"{table.name}-{part.panel.key}".rstrip("-"))
+            labels[label] = labels.get(label, 0) + 1
+            unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
+            floats.append(_float(part, unique, style))
+    source = "\n".join(floats)
+    packages = SETTING["packages"][style]
+    if TICK in source:
+        packages = f"amssymb,{packages}"
+    return "\n".join(
+        [
+            f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
+            f"% Made for text {paper.text:.1f} cm wide, scaled down in narrower text. Set "
+            "typesetting.text_width to the document's: 12.1 for article in one column.",
+            *_unset(table.name, source),
+            source,
+        ]
+    )
+
+
+def figure(name: str, caption: str, wide: bool) -> str:
+    """The float of a figure, for a file beside NAME.pdf."""
+    fields = {
+        "kind": "figure*" if wide else "figure",
+        "name": name,
+        "caption": escape(caption),
+        "key": _key(name),
+    }
+    source = re.sub("@(kind|name|caption|key)@", lambda field: fields[field[1]], SETTING["figure"])
+    return "".join(f"{line}\n" for line in _unset(name, source)) + source
+
+
+def _unset(name: str, source: str) -> list[str]:
+    """A comment on the characters that pdflatex cannot set, with a warning; [] where there are
+    none.
+    """
+    codes = sorted({int(code, 16) for code in CODE_POINT.findall(source)})
+    if not codes:
+        return []
+    shown = ", ".join(f"U+{code:04X}" for code in codes[:3]) + (", …" if len(codes) > 3 else "")
+    advice = (
+        f"{counted(len(codes), 'character')} that pdflatex cannot set: their code points are printed ({shown}); "
+        "to show them, write them there and run xelatex or lualatex with \\usepackage{fontspec} and "
+        "\\setmainfont{a font of their script}"
+    )
+    warnings.warn(f"{name}.tex: {advice}", InputWarning, stacklevel=3)
+    return [f"% {comment(advice)}"]
+
+
+def preview(floats: Iterable[str]) -> str:
+    """A document that shows tables or figures, those of one file on pages of their own."""
+    preamble: str = SETTING["preamble"]
+    return preamble + "\\clearpage\n".join(floats) + "\\end{document}\n"
+
+
+@dataclass(frozen=True)
+class _NumberColumn:
+    """How the numbers of a column are set."""
+
+    whole: int  # the most digits before the decimal point
+    decimals: int  # the most digits after it
+    is_signed: bool  # whether a number has a sign
+    is_followed: bool  # whether a number is followed by ±, × or an interval
+
+    @classmethod
+    def of(cls, cells: Sequence[Cell]) -> "_NumberColumn":
+        """Find the digits and signs of a column's numbers."""
+        whole = 1
+        decimals = 0
+        is_signed = False
+        is_followed = False
+        for cell in cells:
+            number = cell.number
+            if number is None:
+                continue
+            whole = max(whole, len(str(abs(int(number)))))
+            decimals = max(decimals, decimal_places(number))
+            is_signed |= number < 0 or (number > 0 and cell.is_difference)
+            is_followed |= bool(cell.after) or cell.is_factor
+        return cls(whole, decimals, is_signed, is_followed)
+
+    def __str__(self) -> str:
+        """A column of the package siunitx; what follows a number has a column of its own."""
+        sign = "+" if self.is_signed else ""
+        numbers = f"S[table-format={sign}{self.whole}.{self.decimals}]"
+        return f"{numbers}@{{}}l" if self.is_followed else numbers
+
+
+# How a column is set; None for one of text.
+_Layout = Sequence[_NumberColumn | None]
+
+
+def decimal_places(number: Decimal) -> int:
+    """Count the digits after the point."""
+    return max(0, -int(number.as_tuple().exponent))
+
+
+def _float(part: Part, label: str, style: Style) -> str:
+    panel = part.panel
+    rules = RULES[style]
+    kind = "table*" if part.wide else "table"
+    layout: list[_NumberColumn | None] = []
+    for index, column in enumerate(panel.columns):
+        cells = [row.cells[index] for group in panel.groups for row in group.rows]
+        layout.append(_NumberColumn.of(cells) if column.kind == "number" else None)
+    columns = "".join(str(numbers or _text_column(part, i)) for i, numbers in enumerate(layout))
+    lines = [
+        *(f"% {comment(line)}" for line in panel.made_from),
+        rf"\begin{{{kind}}}[tp]",
+        r"\centering",
+        NUMBERS,
+        rf"\caption{{{_label(f'{panel.caption} {panel.colours}')}}}\label{{{label}}}",
+        rf"\par\smallskip{_size(part.size, part.size * LEADING)}",
+        rf"\setlength{{\tabcolsep}}{{{GAP / 2:.1f}pt}}",
+        rf"\begin{FITTED}{{max width=\linewidth}}",
+        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
+        rules["top"],
+        *_headings(part, layout, rules["span"]),
+    ]
+    for number, group in enumerate(panel.groups):
+        lines += _group(group, number, part, layout, style)
+    lines += [
+        rules["bottom"],
+        r"\end{tabular}",
+        rf"\end{FITTED}",
+        *_notes(panel.notes),
+        rf"\end{{{kind}}}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _text_column(part: Part, index: int) -> str:
+    """A column of text, broken into lines where the table is too wide and the text is long."""
+    longest = 0
+    for group in part.panel.groups:
+        for row in group.rows:
+            longest = max(longest, len(row.cells[index].text))
+    if part.is_broken and longest > LONGEST_LINE:
+        return rf">{{\raggedright\arraybackslash}}p{{{LONGEST_LINE / 2:g}em}}"
+    return "l"
+
+
+def _size(size: float, leading: float) -> str:
+    """Choose a size of type and the distance of its lines in points."""
+    return rf"\fontsize{{{size:g}}}{{{leading:g}}}\selectfont"
+
+
+def _tabular_columns(numbers: _NumberColumn | None) -> int:
+    """How many columns of the tabular a column takes."""
+    return 2 if numbers and numbers.is_followed else 1
+
+
+def _headings(part: Part, layout: _Layout, rule: str) -> Iterator[str]:
+    for spans in part.panel.heading_rows():
+        cells = []
+        rules = []
+        column = 0
+        first = 1
+        for title, count in spans:
+            taken = sum(map(_tabular_columns, layout[column : column + count]))
+            if title:
+                cells.append(rf"\multicolumn{{{taken}}}{{c}}{{{escape(title)}}}")
+                rules.append(rf"{rule}{{{first}-{first + taken - 1}}}")
+            else:
+                cells.append("&" * (taken - 1))
+            column += count
+            first += taken
+        yield " & ".join(cells) + r" \\"
+        yield "".join(rules)
+    yield " & ".join(map(_heading, part.panel.columns, layout)) + r" \\"
+
+
+def _heading(column: Column, numbers: _NumberColumn | None) -> str:
+    text = escape(column.heading)
+    if numbers is None:
+        return text
+    if numbers.is_followed:
+        return rf"\multicolumn{{2}}{{c}}{{{text}}}"
+    return f"{{{text}}}"
+
+
+def _group(
+    group: RowGroup, number: int, part: Part, layout: _Layout, style: Style
+) -> Iterator[str]:
+    begins_section = bool(group.title) or number == 0
+    yield RULES[style]["middle" if begins_section else "space"]
+    if group.title:
+        title = escape(group.title)
+        if len(group.title) > part.characters:
+            title = rf"\parbox{{{part.characters / 2:.1f}em}}{{\centering {title}}}"
+        columns = sum(map(_tabular_columns, layout))
+        yield rf"\multicolumn{{{columns}}}{{c}}{{\textit{{{title}}}}} \\"
+    for row in group.rows:
+        yield _row(row, layout)
+
+
+def _row(row: TableRow, layout: _Layout) -> str:
+    line = " & ".join(map(_cell, row.cells, layout)) + r" \\"
+    sources = comment(", ".join(row.sources))
+    return f"{line} % {sources}" if sources else line
+
+
+def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
+    marks = _superscript("".join(cell.marks)) if cell.marks else ""
+    if numbers is None:
+        text = _label(cell.text)
+        if cell.bold:
+            text = rf"\textbf{{{text}}}"
+        return text + marks
+    if marks:  # of no width: columns stay aligned
+        marks = rf"\rlap{{\normalfont\normalcolor{marks}}}"
+    if cell.number is None:
+        return _wordy(cell, marks, numbers.is_followed)
+    number = _number(cell, cell.number)
+    if not numbers.is_followed:
+        return f"{number}{{{marks}}}" if marks else number
+    return f"{number} & {_after(cell)}{marks}"
+
+
+def _wordy(cell: Cell, marks: str, is_followed: bool) -> str:
+    """A cell of a column of numbers that has none."""
+    text = "--" if cell.text == MISSING else escape(cell.text)
+    text += marks
+    if text:
+        text = f"{{{text}}}"
+    return rf"\multicolumn{{2}}{{c}}{{{text}}}" if is_followed else text
+
+
+def _number(cell: Cell, value: Decimal) -> str:
+    number = f"{value:+}" if cell.is_difference and value else f"{value}"
+    if cell.bold:
+        number = rf"\bfseries {number}"
+    if cell.bold not in (None, "black"):
+        number = rf"\color{{{cell.bold}}}{number}"
+    return number
+
+
+def _after(cell: Cell) -> str:
+    """What follows a number."""
+    if not cell.after:
+        return r"$\times$" if cell.is_factor else ""
+    small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
+    return rf"{_size(LEAST, LEAST)}\,{small}"
+
+
+def _notes(notes: Iterable[Note]) -> Iterator[str]:
+    lines = [
+        (_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes
+    ]
+    if lines:
+        yield r"\par\smallskip"
+        yield rf"\parbox{{\linewidth}}{{{_size(LEAST, LEAST * LEADING)}\raggedright"
+        yield " \\\\\n".join(lines) + "}"
+
+
+def _label(text: str) -> str:
+    """A text in which T^ANCE means a raised ANCE."""
+    return "".join(
+        _superscript(part) if index % 2 else escape(part)
+        for index, part in enumerate(RAISED.split(text))
+    )
+
+
+def _superscript(mark: str) -> str:
+    """A raised mark. \\textsuperscript would set it in 5 points."""
+    return rf"\raisebox{{0.35em}}[0pt][0pt]{{{_size(LEAST, LEAST)} {escape(mark)}}}"
+
+
+def _key(name: str) -> str:
+    """A name as part of a label, where escapes do not work."""
+    return re.sub("[^A-Za-z0-9]+", "-", name)
+
+
+def escape(text: str) -> str:
+    """Escape text for LaTeX: no command, formula or comment in it takes effect.
+
+    White space becomes one space, unbreakable if the text's was or if it is that of 5 %; a
+    character without a LaTeX spelling is printed as its code point.
+    """
+    plain = re.sub(r"[^\S\u00a0]+", " ", unicodedata.normalize("NFC", text).strip())
+    # Braces keep TeX from joining hyphens into a dash.
+    escaped = re.sub("-(?=-)", "-{}", "".join(map(_escape_character, plain)))
+    return re.sub(r"(?<=\d)[ ~]\\%", r"\\,\\%", escaped)
+
+
+def comment(text: str) -> str:
+    """Prepare a text for a comment in LaTeX, after a percent sign: one line of printable ASCII."""
+    line = printable(" ".join(unicodedata.normalize("NFKC", text).split()))
+    return line.encode("ascii", "backslashreplace").decode()
+
+
+def _escape_character(character: str) -> str:
+    if character in SETTING["characters"]:
+        return str(SETTING["characters"][character])
+    if " " <= character <= "~":
+        return character
+    decomposed = unicodedata.normalize("NFD", character)
+    base = decomposed[:1]
+    accent = decomposed[1:]
+    if base.isascii() and base.isalpha() and accent in SETTING["accents"]:
+        return f"{SETTING['accents'][accent]}{{{base}}}"
+    return f"{{[}}U+{ord(character):04X}{{]}}"

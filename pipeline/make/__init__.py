@@ -1,0 +1,1 @@
+"""Features, heads and their training."""

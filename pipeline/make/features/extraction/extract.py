@@ -1,0 +1,228 @@
+"""Extract: prepare the store, hand out the tasks, write the failures. Or estimate by a short probe
+what that takes.
+"""
+
+import os
+import time
+import warnings
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.foundation import artefacts
+from pipeline.foundation.artefacts import Artefact, code, record as records
+from pipeline.foundation.compute import tasks
+from pipeline.foundation.files import atomic
+from pipeline.foundation.manifest.sources import Sources
+from pipeline.foundation.parts.errors import InputError, InputWarning, counted
+from pipeline.make.features.extraction import needs, request, worker
+from pipeline.make.features.extraction.extraction_job import (
+    EngineDescription,
+    ExtractionJob,
+    OnImages,
+    Task,
+)
+from pipeline.make.features.store import (
+    Plan,
+    StoreError,
+    exclusive,
+    ledger,
+    making,
+    plan,
+    write_failures,
+)
+from pipeline.make.features.store.layout import find
+
+PROBE = 24  # images, after a first batch that warms up
+
+
+@dataclass(frozen=True)
+class ExtractionOutcome:
+    """The outcome of an extraction."""
+
+    extracted: int  # how many images or captions were extracted now, without those that failed
+    failed: dict[int, str]  # place in the manifest -> reason, of all that failed in the store
+    tried: int = 0  # how many were extracted or failed now
+
+
+def extract(
+    job: ExtractionJob,
+    executor: tasks.Executor | None = None,
+    on_start: OnImages = lambda count: None,
+    on_images: OnImages = lambda count: None,
+) -> ExtractionOutcome:
+    """The outcome of a job, which writes what is missing of a feature store. A finished store is
+    left unchanged.
+
+    executor: where; by default in this process. on_start, on_images: called with the number of
+        images to extract, and with the number written since the last call.
+
+    Raises:
+        InputError: If an image cannot be used and such are not skipped.
+    """
+    described = (executor or tasks.InProcess()).call(worker.describe_engine, job.engine)
+    with exclusive(job.store):
+        atomic.put_back(job.store.resolve())
+        job, engine = job.with_backend(described)
+        sources = job.sources()
+        wanted = job.wanted(engine, sources)
+        todo = plan(job.store, wanted)
+        _check_code(job, todo)
+        with making(job.store, wanted, todo, job.if_changed) as (store, todo):
+            nothing_is_by_other_code = todo.count == todo.layout.total
+            if nothing_is_by_other_code:
+                records.update(store, versions=request.made_by(job.engine.name))
+            _record_place(store, request.places(job.engine.name, job.engine.options))
+            on_start(todo.count)
+            computed = np.bincount(
+                todo.computed // todo.layout.shard_rows, minlength=todo.layout.shards
+            )
+            shards = job.tasks(engine, sources, todo, store)
+            with closing(_run(executor, shards, store)) as entries:
+                for entry in entries:
+                    on_images(int(computed[entry.shard]))
+            rows = find(todo.ids, wanted.ids)
+            failed = write_failures(store, todo.layout, sources.names, rows)
+    if failed and job.on_error == "fail":
+        row, reason = next(iter(sorted(failed.items())))
+        raise InputError(
+            f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
+            f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
+            "--on-error skip"
+        )
+    tried = np.isin(rows, todo.computed)
+    return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.count)
+
+
+def _record_place(store: Path, place: dict[str, str]) -> None:
+    """Record where the files of the engine's options are now, which changes nothing else of the
+    store.
+    """
+    facts = records.require(store).facts
+    if facts.get("place", {}) != place and os.access(store, os.W_OK):
+        records.update(store, facts={**facts, "place": place})
+
+
+def _run(
+    executor: tasks.Executor | None, tasks: Iterable[Task], store: Path
+) -> Generator[ledger.LedgerEntry, None, None]:
+    """Run tasks. In this process one shard is written while the next is computed."""
+    if executor is None:
+        yield from worker.run(tasks)
+        return
+    with closing(executor.each(worker.run_one, tasks, store)) as shards:
+        for entries in shards:
+            yield from entries
+
+
+def _check_code(job: ExtractionJob, todo: Plan) -> None:
+    """Compare the code that made a store, which agrees in all other respects, with the code of
+    today.
+    """
+    versions, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
+    differ = code.changed(existing.record.versions, versions) if existing else []
+    if not differ or todo.changed:
+        return
+    if job.same_features:
+        records.update(job.store, versions=versions)
+    elif job.if_changed == "redo":
+        raise StoreError(
+            f"{job.store}: was made by other code ({artefacts.named(differ)}); if its features change, "
+            "raise the engine's `version`; if they do not, say so: pipeline extract --dataset "
+            f"{job.manifest.dataset} --feature {job.store.stem} --same-features"
+        )
+    else:
+        warnings.warn(
+            f"{job.store}: was made by other code ({artefacts.named(differ)}); --same-features vouches that "
+            "this code makes the same",
+            InputWarning,
+            stacklevel=2,
+        )
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an extraction would take."""
+
+    engine: EngineDescription  # the engine's description
+    total: int  # images, clips or captions of the manifest
+    images: int  # those still to extract
+    shards: int  # shards still to extract
+    size: int  # bytes that these take without compression
+    free: int  # free bytes where the store goes
+    probed: int  # those that were timed
+    seconds: float | None  # seconds that one worker needs; None if no probed image could be decoded
+    changed: str  # how an existing store differs, "" if it does not
+
+
+def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
+    """The estimate of a job, by a probe on the executor (by default here); photographs with a
+    checksum are not read.
+    """
+    executor = executor or tasks.InProcess()
+    job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
+    sources = job.sources()
+    wanted = job.wanted(engine, sources)
+    todo = plan(job.store, wanted if wanted.checksums is None else replace(wanted, files=None))
+    if todo.changed and job.if_changed == "refuse":
+        todo = replace(todo, pending=[])
+    layout, count = todo.layout, todo.count
+    probed, seconds = executor.call(probe, _sample(job, sources, todo)) if count else (0, None)
+    # A row's part of every array, and its entries in the shards' indices.
+    size = 16 * (1 + len(layout.extras)) + sum(
+        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        for shape, dtype in layout.arrays().values()
+    )
+    return Estimate(
+        engine,
+        len(sources.ids),
+        count,
+        len(todo.pending),
+        count * size,
+        needs.free_bytes(job.store),
+        probed,
+        None if seconds is None else seconds * count,
+        todo.changed,
+    )
+
+
+def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
+    """A task that is never written: a first batch and PROBE images, evenly from the shards to be
+    written.
+    """
+    rows = todo.computed
+    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
+    sampled = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
+    return Task(
+        job.store,
+        "",
+        todo.layout,
+        0,
+        range(len(chosen)),
+        job.read(sources, sampled),
+        job.engine,
+        job.batch_size,
+        "skip",
+    )
+
+
+def probe(task: Task) -> tuple[int, float | None]:
+    """Decode and extract a task's images or captions: how many were timed, and the seconds of each,
+    or None.
+    """
+    worker.load_engine(task.engine)
+    warm, timed, seconds = False, 0, 0.0
+    for start in range(0, len(task.sources), task.batch_size):
+        begin = time.perf_counter()
+        decoded = [
+            worker.decode(*source, task.engine)
+            for source in task.sources[start : start + task.batch_size]
+        ]
+        features = worker.features_of(task.engine, decoded, task.layout.dtype)
+        if warm or len(task.sources) <= task.batch_size:
+            timed, seconds = timed + len(features), seconds + time.perf_counter() - begin
+        warm = warm or not all(isinstance(each, str) for each in features)
+    return timed, seconds / timed if timed and warm else None

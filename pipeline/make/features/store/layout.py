@@ -1,0 +1,313 @@
+"""The format of a feature store on disk, and its record of how it was made.
+
+    STORE.zarr/
+      zarr.json       the group; its attributes hold the fingerprint (what made these features), and
+                      a format number
+      record.json     the record: digests of zarr.json and failures.csv, the request, the code,
+                      machines and libraries
+      features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per
+                      row, padding 0
+      counts/         [I] int32, valid items of each row; 0 where it failed
+      status/         [I] uint8, PENDING, DONE or FAILED
+      ids/            [I] int64, the id of the image, clip or caption of each row
+      sizes/          [I, 2] int32, width and height of the decoded image in pixels; 0, 0 where
+                      there is none
+      bytes/          [I] int64, size of the file, or of the caption, that the features were made
+                      from
+      boxes/, ...     [I, N, ...] what else the engine stores beside its features
+      ledger/         a JSON file for each finished shard, written after the shard's data:
+                      checksums, also of what its rows were made from, and failures
+      failures.csv    what failed and why
+
+Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library
+can read the store. A row is an image, clip or caption of the manifest, in its order; where only
+some are extracted, the store has only these.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.foundation.artefacts import Record, record as records
+from pipeline.foundation.compute import made_with
+from pipeline.foundation.files import archives, atomic, parsing, regular
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest.sources import Kind
+from pipeline.foundation.parts.errors import InputError, refusing, similar
+
+FORMAT = 3
+KIND = "features"
+# What record.json has digests of: the files that describe the store, without its arrays and its
+# ledger.
+DESCRIPTION = ("zarr.json", "failures.csv")
+# That a store is made with
+LIBRARIES = (
+    "vse-pipeline",
+    "torch",
+    "torchvision",
+    "timm",
+    "pillow",
+    "zarr",
+)
+PENDING, DONE, FAILED = 0, 1, 2
+ABSENT = -1  # the row of an id that is not in the store
+MOST_SHARDS = 1_000_000  # of a store; each is a file in several folders
+MOST_VALUES = 1_000_000_000  # of an image's items, and rows of a shard: what memory holds
+# Arrays of a few bytes per row: one plain chunk per shard. Features and extras have an inner chunk
+# per row.
+PLAIN: dict[str, tuple[tuple[int, ...], str]] = {
+    "counts": ((), "int32"),
+    "status": ((), "uint8"),
+    "sizes": ((2,), "int32"),
+    "bytes": ((), "int64"),
+}
+
+
+class StoreError(InputError):
+    """The store does not match its own record, or is not the requested one. The message says where
+    and what to do.
+    """
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An array stored beside the features."""
+
+    shape: tuple[int, ...]  # an item's shape, () for one number
+    dtype: str  # its dtype
+
+
+@dataclass(frozen=True)
+class StoreLayout:
+    """Sizes of a store."""
+
+    total: int  # I, the rows
+    items: int  # N, the most items of a row
+    dimension: int  # D
+    shard_rows: int  # S, rows in a shard
+    compressor: str = "none"
+    extras: Mapping[str, Extra] = field(
+        default_factory=dict
+    )  # Name -> array stored beside the features
+    dtype: str = "float16"  # The features' dtype, "float16" or "float32"
+    kind: Kind = "images"  # What the ids are of: images, clips or captions
+
+    @property
+    def shards(self) -> int:
+        """The number of shards."""
+        return -(-self.total // self.shard_rows)
+
+    @property
+    def noun(self) -> str:
+        """What messages call one of the ids' images, clips or captions."""
+        return self.kind.removesuffix("s")
+
+    def rows(self, shard: int) -> range:
+        """The rows of the shard of this number."""
+        first = shard * self.shard_rows
+        return range(first, min(first + self.shard_rows, self.total))
+
+    def places(self, shard: int) -> np.ndarray:
+        """The rows of the shard of this number, int64, to index arrays with."""
+        rows = self.rows(shard)
+        return np.arange(rows.start, rows.stop)
+
+    def recorded(self) -> dict[str, Any]:
+        """The sizes as zarr.json holds them, in JSON values."""
+        return asdict(self)
+
+    def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
+        features = {"features": ((self.items, self.dimension), self.dtype)}
+        extras = {
+            name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()
+        }
+        return features | PLAIN | extras
+
+
+def find(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """The row of each wanted id, int64 [M], by the ids [I] of all rows; ABSENT for none."""
+    if not len(ids):
+        return np.full(len(wanted), ABSENT)
+    order = np.argsort(ids, kind="stable")
+    sorted_ids = ids[order]
+    place = np.minimum(np.searchsorted(sorted_ids, wanted), len(ids) - 1)
+    return np.where(sorted_ids[place] == wanted, order[place], ABSENT)
+
+
+def create(
+    path: Path,
+    layout: StoreLayout,
+    fingerprint: Mapping[str, Any],
+    ids: np.ndarray,
+    fill: Callable[[Path], object] = lambda making: None,
+    record: Record | None = None,
+) -> None:
+    """Create a store. It appears complete or not at all: it is made beside its final path, then
+    renamed.
+    """
+    import zarr
+    from zarr.codecs import ZstdCodec
+
+    if ids.shape != (layout.total,):
+        raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
+    with atomic.creating(path) as making:
+        group = zarr.create_group(
+            making,
+            zarr_format=3,
+            attributes={
+                "format": FORMAT,
+                "layout": layout.recorded(),
+                "fingerprint": dict(fingerprint),
+                "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
+                "ids_digest": digest(ids.tolist()),
+            },
+        )
+        for name, (shape, dtype) in layout.arrays().items():
+            whole = (layout.shard_rows, *shape)
+            by_item = name not in PLAIN
+            group.create_array(
+                name,
+                shape=(layout.total, *shape),
+                dtype=dtype,
+                chunks=(1, *shape) if by_item else whole,
+                shards=whole if by_item else None,
+                filters=None,
+                fill_value=unused_value(dtype),
+                compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+                config={"write_empty_chunks": True},
+            )
+        group.create_array(
+            "ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None
+        )[:] = ids
+        (making / "ledger").mkdir()
+        group.attrs["arrays_digest"] = arrays_digest(making, layout)
+        fill(making)
+        records.save(making, record or Record(kind=KIND, machines=[machine()]))
+        records.describe(making, *DESCRIPTION)
+
+
+def machine() -> dict[str, str | int]:
+    """Describe this machine and its libraries, for a store's record."""
+    installed: dict[str, str | int] = {}
+    for name in LIBRARIES:
+        with suppress(
+            PackageNotFoundError
+        ):  # features of other code bases are imported without torch
+            installed[name] = version(name)
+    return installed | made_with.record()
+
+
+def maker(fingerprint: Mapping[str, Any]) -> str:
+    """Digest (SHA-256) what made a store's features, without the ids: it stays the same when the
+    store grows.
+    """
+    return digest({name: value for name, value in fingerprint.items() if name != "ids"})
+
+
+def imported(fingerprint: Mapping[str, Any]) -> bool:
+    """Tell whether another code base made a store's features."""
+    return "format" in fingerprint
+
+
+def arrays_digest(path: Path, layout: StoreLayout) -> str:
+    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal
+    digits.
+    """
+    files = [path / name / "zarr.json" for name in [*layout.arrays(), "ids"]]
+    return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
+
+
+def unused_value(dtype: npt.DTypeLike) -> float | int:
+    """Choose a fill value that no data has."""
+    # zarr leaves out inner chunks that hold nothing but the fill value, even when asked not to, and
+    # reads a missing chunk as that value. With this choice a chunk of zeros is written, and a lost
+    # chunk is noticed.
+    kind = np.dtype(dtype)
+    return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
+
+
+def _readable(path: Path) -> AbstractContextManager[None]:
+    return refusing(
+        (OSError, ValueError, KeyError, TypeError, AttributeError),
+        f"{path}: not a feature store of this pipeline",
+        StoreError,
+    )
+
+
+def is_undescribed(path: Path) -> bool:
+    """Whether shards are at a path whose description was removed, because it was damaged."""
+    return (path / "ledger").is_dir() and not (path / "zarr.json").exists()
+
+
+def missing(path: Path) -> str:
+    """The message for a store that does not exist, or is packed, or has no description."""
+    if is_undescribed(path):
+        return f"{path}: has lost zarr.json; run the command that made the store again, which writes it"
+    if what := archives.named(path):
+        return f"{path}: is {what}"
+    return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
+
+
+def attributes(path: Path) -> dict[str, Any]:
+    """Read the attributes of a store's zarr.json."""
+    if what := archives.named(path):
+        raise StoreError(f"{path}: is {what}")
+    with _readable(path), refusing(FileNotFoundError, lambda error: missing(path), StoreError):
+        return dict(parsing.from_json(regular.text(path / "zarr.json"))["attributes"])
+
+
+def _require_possible(layout: StoreLayout) -> None:
+    """Raise ValueError for sizes, types and names that no store has, before they are used."""
+    counts = layout.total, layout.items, layout.dimension, layout.shard_rows
+    if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
+        raise ValueError("counts")
+    if layout.shards > MOST_SHARDS:
+        raise ValueError("shards")
+    if max(layout.items * layout.dimension, layout.shard_rows) > MOST_VALUES:
+        raise ValueError("values of a row, or rows of a shard")
+    if layout.compressor not in ("none", "zstd") or layout.dtype not in ("float16", "float32"):
+        raise ValueError("values")
+    if layout.kind not in get_args(Kind):
+        raise ValueError("kind")
+    for name, extra in layout.extras.items():
+        if (
+            not name.isidentifier()
+            or name in {"features", "ids", "ledger", *PLAIN}
+            or not all(type(size) is int and size > 0 for size in extra.shape)
+            or np.dtype(extra.dtype).kind not in "fiub"
+        ):
+            raise ValueError(name)
+
+
+def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
+    """The layout and fingerprint at a path, in zarr.json; StoreError if edited or no store's."""
+    header = attributes(path)
+    with _readable(path):
+        recorded = header["layout"]
+        extras = {
+            name: Extra(tuple(extra["shape"]), extra["dtype"])
+            for name, extra in recorded["extras"].items()
+        }
+        layout = StoreLayout(**{**recorded, "extras": extras})
+        fingerprint = header["fingerprint"]
+        edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
+    with refusing(InputError, str, StoreError):
+        records.require(path, "zarr.json")
+    if header.get("format") != FORMAT:
+        raise StoreError(
+            f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again"
+        )
+    if edited:
+        raise StoreError(
+            f"{path}: its fingerprint or layout was edited after it was made; extract again"
+        )
+    with _readable(path):
+        _require_possible(layout)
+    return layout, fingerprint

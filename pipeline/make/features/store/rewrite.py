@@ -1,0 +1,102 @@
+"""Rewrite a store from its own features: of the manifest's images alone, or with another dtype,
+compressor or shard size.
+
+The result is the store that one extraction of the manifest with these settings makes. No network
+and no photograph is needed. The old store stays until its successor is complete, and a rewriting
+that was killed is resumed.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.files import atomic
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.manifest.sources import of as sources_of
+from pipeline.foundation.manifest.table import Manifest
+from pipeline.make.features.store import ledger
+from pipeline.make.features.store.layout import StoreError, StoreLayout
+from pipeline.make.features.store.planning import Wanted, at_once, making
+from pipeline.make.features.store.reader import FeatureStore
+from pipeline.make.features.store.writer import Shard, write_failures, write_shard
+
+AT_ONCE = 64  # rows that are read together
+Progress = Callable[[int], object]
+
+
+def rewrite(
+    path: Path,
+    manifest: Manifest,
+    dtype: str | None = None,
+    compressor: str | None = None,
+    shard_images: int | None = None,
+    progress: Progress = lambda rows: None,
+) -> StoreLayout:
+    """Rewrite a store with the manifest's images, clips or captions in their order."""
+    with atomic.exclusive(path):
+        atomic.put_back(path.resolve())
+        store = FeatureStore(path).require(manifest)
+        store.require_extracted(np.arange(len(store.rows)))
+        if dtype == "float32" and store.layout.dtype == "float16":
+            raise StoreError(
+                f"{path}: holds float16, of which exact float32 cannot be made; extract or import again"
+            )
+        total, sources = len(store.rows), sources_of(manifest, store.layout.kind)
+        layout = replace(
+            store.layout,
+            total=total,
+            dtype=dtype or store.layout.dtype,
+            compressor=compressor or store.layout.compressor,
+            shard_rows=min(shard_images or store.layout.shard_rows, total),
+        )
+        if layout != store.layout:
+            store.check(np.arange(total))
+            wanted = Wanted(sources.ids, store.columns("bytes"), store.fingerprint, layout)
+            with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
+                _write(store, successor, layout, todo.pending, progress)
+                write_failures(successor, layout, sources.names)
+                records.update(successor, finished=records.require(store.path).finished)
+    return layout
+
+
+def _write(
+    store: FeatureStore,
+    successor: Path,
+    layout: StoreLayout,
+    pending: list[int],
+    progress: Progress,
+) -> None:
+    entries = ledger.entries(store.path, store.layout)
+    reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
+    checksums = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
+    few = {name: store.columns(name) for name in ("sizes", "bytes")}
+    compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
+    for number in pending:
+        shard = Shard.empty(layout, number)
+        for start in range(0, len(shard.rows), AT_ONCE):
+            rows = np.array(shard.rows[start : start + AT_ONCE], np.int64)
+            done = store.done[rows]
+            for row in rows[~done].tolist():
+                shard.fail(row, reasons[int(store.rows[row])])
+            rows = rows[done]
+            features, counts = store.read(rows)
+            extras = {name: store.extra(name, rows) for name in layout.extras}
+            shard.fill_several(
+                rows,
+                features,
+                {
+                    "counts": counts,
+                    **{name: values[rows] for name, values in few.items()},
+                    **extras,
+                },
+                [checksums.get(row, "") for row in store.rows[rows].tolist()],
+            )
+        write_shard(successor, layout, shard, digest(store.fingerprint))
+        os.utime(
+            ledger.file(successor, number), ns=(compared, compared)
+        )  # when photographs were last compared
+        progress(len(shard.rows))

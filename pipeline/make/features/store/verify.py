@@ -1,0 +1,208 @@
+"""Check a store's files against its ledger, and digest what the ledger records.
+
+The digest is made of one digest per row, so it stays the same when a store grows, is compacted, or
+is rewritten with another compressor or shard size.
+"""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.foundation.artefacts import artefact
+from pipeline.foundation.files.compared import Step
+from pipeline.foundation.files.digest import digest, digest_of_rows
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import layout as layouts, ledger, shard_file
+from pipeline.make.features.store.layout import (
+    DONE,
+    FAILED,
+    StoreError,
+    StoreLayout,
+    maker,
+    read_header,
+)
+
+AT_ONCE = 8  # shards in memory
+
+
+def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
+    """Compare the files that describe a store: its record, zarr.json, the arrays' metadata, ids."""
+    recorded = layouts.attributes(path)
+    yield from artefact.verify(path, *layouts.DESCRIPTION)
+    yield Step(
+        path,
+        "metadata of its arrays",
+        recorded.get("arrays_digest"),
+        layouts.arrays_digest(path, layout),
+    )
+    yield Step(
+        path / "ids",
+        "digest of its ids",
+        recorded.get("ids_digest"),
+        _digest_of_ids(path),
+    )
+
+
+def _digest_of_ids(path: Path) -> str | None:
+    """The digest of a store's ids; None if they are lost, or no array."""
+    try:
+        return digest(ledger.column(path, "ids").tolist())
+    except (OSError, ValueError, KeyError, TypeError, InputError):
+        return None
+
+
+def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
+    """Check each shard: its ledger entry, checksums, counts, status, and that all values are
+    finite.
+    """
+    layout, fingerprint = read_header(path)
+    if ledger.of_another_store(path, layout, fingerprint):
+        raise StoreError(
+            f"{path}: zarr.json is of another store than the shards, as their ledger says"
+        )
+    with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
+        faults = threads.map(
+            lambda shard: list(faults_of(path, layout, maker(fingerprint), shard)),
+            range(layout.shards),
+        )
+        yield from enumerate(faults)
+
+
+def faults_of(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterator[str]:
+    """Find what is wrong with a shard that has these sizes and was made by `layout.maker`."""
+    try:
+        entry = ledger.read(path, shard)
+    except StoreError:
+        yield "its ledger entry is not readable, or edited"
+        return
+    if entry is None:
+        yield "not extracted yet"
+        return
+    rows = layout.rows(shard)
+    if strange := [row for row in entry.failed if row not in rows]:
+        yield f"its ledger entry tells of row {strange[0]}, which is of another shard"
+        return
+    if (entry.shard, entry.first, entry.rows) != (shard, rows.start, len(rows)):
+        yield f"its ledger entry is of rows {entry.first} to {entry.first + entry.rows - 1}"
+        return
+    if entry.maker != made_by:
+        yield "is another store's, by its ledger entry"
+        return
+    contents = shard_file.read(path, layout, shard)
+    same = {
+        name: checksum == entry.checksums.get(name) for name, checksum in contents.checksums.items()
+    }
+    for name, checksum in contents.checksums.items():
+        if not checksum:
+            yield f"{name}: its file is missing"
+        elif not same[name]:
+            yield f"{name}: its bytes have changed since they were written"
+        elif name not in contents.arrays:
+            yield f"{name}: its file lacks rows, though its checksum is right"
+    yield from impossible(
+        layout,
+        rows,
+        {name: values for name, values in contents.arrays.items() if same[name]},
+        entry.failed,
+    )
+    if all(same.values()) and entry.values != contents.values:
+        yield "its rows' digests in the ledger are not those of its values"
+
+
+def impossible(
+    layout: StoreLayout, rows: range, arrays: Mapping[str, np.ndarray], failed: Collection[int]
+) -> Iterator[str]:
+    """Find values that no shard can have."""
+    lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
+    for name, values in arrays.items():
+        if values.dtype.kind == "f" and not shard_file.all_finite(values):
+            bad = rows.start + int(
+                np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1))
+            )
+            yield f"{name}: row {bad} has values that are not finite"
+        if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
+            yield "status: does not agree with the ledger's failures"
+        if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ lacking).all():
+            yield f"counts: expected 1 to {layout.items} items, or 0 for failed rows"
+
+
+def content(path: Path, rows: np.ndarray) -> str:
+    """Digest (SHA-256) dtype, and id, digest and source's checksum of each row, int64 [B], without
+    reading features.
+    """
+    layout, _ = read_header(path)
+    values, sources = (
+        np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2)
+    )
+    order = np.argsort(rows // layout.shard_rows, kind="stable")
+    shards = (rows // layout.shard_rows)[order]
+    for entry in _entries(
+        path, layout, rows
+    ):  # one by one: those of a million rows would fill 450 MB
+        of_entry = order[
+            np.searchsorted(shards, entry.shard) : np.searchsorted(shards, entry.shard, "right")
+        ]
+        of_shard, digests = rows[of_entry].tolist(), entry.failed | entry.values
+        values[of_entry] = np.array([digests[row] for row in of_shard], object)
+        sources[of_entry] = np.array([entry.sources.get(row) for row in of_shard], object)
+    return digest_of_rows(
+        layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True)
+    )
+
+
+def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
+    """Compare the files of the shards that hold some rows, int64 [B], with the ledger; yields what
+    differs.
+    """
+    # A file, the recorded checksum, and the one that it has: "" if it is missing. An entry of the
+    # ledger differs if its rows' digests are not those of the shard's values, or if it was made by
+    # something other than the store says.
+    layout, fingerprint = read_header(path)
+    entries = _entries(path, layout, rows)
+    with ThreadPoolExecutor(
+        min(AT_ONCE, os.cpu_count() or 1)
+    ) as threads:  # hashing releases Python's lock
+        for differ in threads.map(
+            lambda entry: _differ(path, layout, maker(fingerprint), entry), entries
+        ):
+            yield from differ
+
+
+def _differ(
+    path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
+) -> list[tuple[Path, str, str]]:
+    contents = shard_file.read(path, layout, entry.shard)
+    differ = [
+        (shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
+        for name in layout.arrays()
+        if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))
+    ]
+    if not differ and contents.values != entry.values:
+        differ = [
+            (ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))
+        ]
+    if entry.maker != made_by:
+        differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
+    return differ
+
+
+def _summary(values: dict[int, str]) -> str:
+    return digest(sorted(values.items()))
+
+
+def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledger.LedgerEntry]:
+    """The entries of the shards that hold some rows, int64 [B], in order."""
+    for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_rows).tolist():
+        entry, here = ledger.read(path, shard), layout.rows(shard)
+        if entry is None:
+            raise StoreError(
+                f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume"
+            )
+        if (entry.shard, entry.first, entry.rows) != (shard, here.start, len(here)):
+            raise StoreError(
+                f"{ledger.file(path, shard)}: is of other rows; run `pipeline store verify --repair`"
+            )
+        yield entry

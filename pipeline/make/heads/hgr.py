@@ -1,0 +1,154 @@
+"""Hierarchical graph reasoning of clips and captions: HGR (Chen et al., CVPR 2020), and HGR∞ of
+VSE∞'s Table 4.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Recipe, Training
+from pipeline.make.heads import pooling
+from pipeline.make.heads.base import (
+    Backbone,
+    Interaction,
+    Parts,
+    all_products,
+    cosine_with_attended,
+    valid_slots,
+)
+from pipeline.make.heads.options import HGROptions
+from pipeline.make.heads.sides import Side
+from pipeline.make.text import Text, with_dropout
+from pipeline.make.text.role_graphs import PHRASES, ROLES, VERBS
+
+LEVELS = 3
+
+
+class HGR(Interaction):
+    """Clip and caption on three levels: the event, its actions (verbs) and their entities (other
+    phrases).
+
+    A clip's frames go through a linear layer for each level; those of the first are pooled to the
+    event. A caption's event is pooled from its words. A phrase is the maximum over its words, times
+    a vector of its role. Event and phrases then attend to their neighbours in the caption's role
+    graph. The similarity is the mean of three: the cosine of the events, and for verbs and for
+    other phrases the mean cosine of a phrase with the frames that it attends to. HGR pools events
+    by `attention`, HGR∞ by `gpo`: the recipe's poolings. d is `training.dimension`.
+    """
+
+    reads_graphs = True
+
+    def __init__(
+        self,
+        feature: str,
+        width: int,
+        text: Text,
+        recipe: Recipe,
+        training: Training,
+        backbone: Backbone | None,
+        options: HGROptions,
+    ) -> None:
+        super().__init__()
+        if backbone is not None:
+            raise InputError("the architecture hgr reads stored features; leave out finetune")
+        if recipe.drop_tokens:
+            raise InputError(
+                "the architecture hgr reads role graphs, which count words; set drop_tokens to 0"
+            )
+        self.dimension = training.dimension
+        self.sharpness = options.sharpness
+        self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
+        self.dropout = nn.Dropout(recipe.dropout)
+        self.image_pooling, self.text_pooling = (
+            pooling.build(side.name, self.dimension, **side.options)
+            for side in (recipe.image_pooling, recipe.text_pooling)
+        )
+        self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
+        self.roles = nn.Embedding(len(ROLES), self.dimension)
+        self.graph = GraphAttention(self.dimension, options.graph_dropout)
+
+    def image_parts(self, images: Side) -> Parts:
+        """The event's unit vectors [B, d], frames for verbs and other phrases [B, N, d] each, and
+        counts [B].
+        """
+        items = images.values.to(self.roles.weight.dtype)
+        counts = images.counts
+        events, verbs, objects = (self.dropout(level(items)) for level in self.levels)
+        padding = ~valid_slots(counts, items.shape[1])[..., None]
+        event = normalize(self.image_pooling(events, counts), dim=-1)
+        return event, verbs.masked_fill(padding, 0.0), objects.masked_fill(padding, 0.0), counts
+
+    def caption_parts(self, captions: Side) -> Parts:
+        """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a
+        phrase, bool [B, P].
+        """
+        graphs = captions.graphs
+        assert graphs is not None
+        words = self.text(captions.values, captions.counts)
+        event = self.text_pooling(words, captions.counts)
+        present = graphs.spans.any(2)
+        spanned = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf"))
+        phrases = spanned.amax(2).masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)
+        nodes = self.graph(torch.cat([event[:, None], phrases], 1), graphs.edges)
+        return normalize(nodes, dim=-1), present
+
+    def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
+        event, *levels, counts = images
+        nodes, present = captions
+        event = event.float()
+        nodes = nodes.float()
+        if paired:
+            whole = (event * nodes[:, 0]).sum(1, keepdim=True)
+            present = present[:, None]
+        else:
+            whole = event @ nodes[:, 0].T
+            present = present[None]
+        for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
+            frames = level.float()
+            phrases = nodes[:, 1:][:, slots]
+            products = all_products(phrases, frames, paired)
+            whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
+        return whole / LEVELS
+
+    def products(self, images: Parts, captions: Parts) -> int:
+        """Count the products of phrases with frames, see `Interaction.products`."""
+        return captions[1].numel() * images[1].shape[1]
+
+    def _mean_over_phrases(
+        self, products: Tensor, frames: Tensor, counts: Tensor, present: Tensor
+    ) -> Tensor:
+        """[I, C] of products [I, C, P, N] of unit phrases with frames [I, N, d]; present broadcasts
+        to [I, C, P].
+        """
+        valid = valid_slots(counts, frames.shape[1])[:, None, None]
+        lengths = frames.norm(dim=2).clamp(min=1e-9)
+        cosines = products / lengths[:, None, None]
+        weights = self.sharpness * normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
+        weights = weights.masked_fill(~valid, float("-inf")).softmax(3)
+        similarity = cosine_with_attended(products, weights, frames)
+        return (similarity * present).sum(2) / present.sum(2).clamp(min=1)
+
+
+class GraphAttention(nn.Module):
+    """One layer of attention over a graph: a node is added to the attended mean of its neighbours,
+    and normalised.
+    """
+
+    def __init__(self, dim: int, dropout: float) -> None:
+        super().__init__()
+        self.query, self.key = (nn.Linear(dim, max(1, dim // 2)) for _ in range(2))
+        self.context = nn.Linear(dim, dim, bias=False)
+        self.norm = nn.LayerNorm(dim)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, nodes: Tensor, edges: Tensor) -> Tensor:
+        """Compute the nodes [B, M, d] after the layer; edges [B, M, M]: whether the row attends to
+        the column.
+        """
+        products = self.query(nodes) @ self.key(nodes).transpose(1, 2)
+        scores = products / self.query.out_features**0.5
+        weights = scores.float().masked_fill(~edges, -1e18).softmax(2)
+        weights = weights * edges  # 0 for a node without neighbours
+        attended = self.context(weights.to(nodes.dtype) @ nodes)
+        return self.norm(nodes + self.dropout(attended))

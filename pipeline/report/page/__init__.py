@@ -1,3 +1,0 @@
-"""results/report.html: one page that opens from disk, without network."""
-
-from pipeline.report.page.render import Page, render

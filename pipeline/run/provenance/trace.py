@@ -1,0 +1,208 @@
+"""From a number back to the photographs that it was made from: one walk over the records behind it.
+
+    result → system → those that it was made from → heads → those that they were trained from →
+        features → manifests
+    → photographs
+
+A record names its inputs by their identities, so a change in between breaks a link. Somebody who
+changes an artefact and rewrites all records above it breaks no link; then the values that are
+computed again (`computed_again.py`, `of_head.py`) differ, as long as the artefacts below are
+unchanged.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from pipeline.foundation.artefacts import artefact
+from pipeline.foundation.artefacts.record import FILE
+from pipeline.foundation.evaluation.retrieval import Relevance, rank
+from pipeline.foundation.files.compared import Step
+from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.manifest import Manifest, SplitName
+from pipeline.foundation.manifest.columns import NO_IMAGE
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.reranked import Folded
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance import checks, computed_again, of_features, of_head, of_system
+from pipeline.run.provenance.context import Context
+from pipeline.run.provenance.results import Result
+from pipeline.run.provenance.walk import HEAD, SYSTEMS, Link, behind, distractors, links
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A system, by its store, or by its entry in a file of results."""
+
+    path: Path  # the system's store
+    made_from: Made  # the result's record, or the store's if there is no result
+    links: Sequence[Link]  # to the store, and of a result also to distractors
+    file: Path | None = None  # the file of results; None if only a store is traced
+    result: Result | None = None  # that file's entry of the system
+
+    @classmethod
+    def of_store(cls, path: Path) -> Self:
+        """Trace a store alone."""
+        made = System.open_either(path).made_from
+        return cls(path, made, [Link(path, SYSTEMS[0], None, "system")])
+
+    @classmethod
+    def of_result(cls, result: Result, file: Path, paths: Paths) -> Self:
+        """Trace an entry of a file of results."""
+        inputs = links(result.record, file, paths)
+        store = {link.role: link.path for link in inputs}["system"]
+        return cls(store, result.made, inputs, file, result)
+
+
+def trace(
+    traced: Traced, paths: Paths, settings: Settings, drawn: int, image: int | None = None
+) -> Iterator[Step]:
+    """Follow a result back. drawn: how many images of each head are embedded again with their
+    captions; 0 for none.
+    """
+    made = traced.made_from
+    result = traced.result
+    if drawn and any(member.given is None for member in made.members):
+        extras.require("training", "embedding again")
+    context = Context(
+        paths, behind(traced.links, paths), made.dataset, drawn, image, settings.score.batch_size
+    )
+    row = None
+    if image is not None:
+        row = _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
+    if result is not None and traced.file is not None:
+        yield from result.verify(traced.file, result.request.name)
+    for path in context.paths_of(*SYSTEMS):
+        yield from _identities(context, path)
+        yield from of_system.steps(path, context)
+    if result is not None and traced.file is not None and traced.path.exists():
+        try:
+            pool = computed_again.pool_of(traced.path, distractors(traced.links))
+            yield from checks.entry_again(result, traced.file, pool)
+            yield from computed_again.numbers(
+                traced.path,
+                result,
+                settings.evaluate.block_megabytes,
+                context.manifest(made.dataset),
+                distractors(traced.links),
+            )
+        except InputError as error:
+            yield Step(traced.path, "measured again", "its numbers", str(error))
+    for path in context.paths_of(HEAD):
+        yield from _identities(context, path)
+        yield from of_head.steps(path)
+    features = [
+        path for path in context.paths_of("features") if paths.manifest(path.parent.name).exists()
+    ]
+    for path in features:
+        dataset = path.parent.name
+        yield from _identities(context, path)
+        yield from of_features.steps(
+            path,
+            context.manifest(dataset),
+            row if dataset == made.dataset else None,
+            whole=image is None,
+        )
+    for path in context.paths_of("manifest"):
+        yield from _identities(context, path)
+        remembered = paths.remembered(path.stem)
+        # A manifest that a library user wrote has no record.
+        if (remembered / FILE).exists():
+            yield from artefact.verify(remembered)
+    checksums: dict[GalleryFile, str] = {}
+    for path in features:
+        if image is None or path.parent.name == made.dataset:
+            yield from of_features.photographs(
+                path, context.manifest(path.parent.name), row, checksums
+            )
+    if row is not None:
+        manifest = context.manifest(made.dataset)
+        entry = manifest.images.iloc[row]
+        file = manifest.images_folder / entry["file"]
+        size = f"{file.stat().st_size} bytes" if file.exists() else None
+        yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes", size)
+
+
+def _identities(context: Context, path: Path) -> Iterator[Step]:
+    """Compare an artefact's identity with what each record that refers to it says."""
+    for link in context.links_to(path):
+        if link.reference is None:
+            continue
+        identity = context.identity(link)
+        if identity is None and link.read_by == HEAD:
+            continue
+        place = path
+        if link.kind == "photographs":
+            place = context.manifest(path.stem).images_folder
+        what = f"the {link.role} of {link.reader and link.reader.stem}"
+        yield Step(place, what, link.reference.identity, identity)
+
+
+def image_of(manifest: Manifest, caption: int) -> int:
+    """Find a caption's image."""
+    rows = manifest.rows(
+        ["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption]
+    )
+    if not len(rows):
+        raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
+    image = int(rows["image_id"].iloc[0])
+    if image == NO_IMAGE:
+        raise InputError(
+            f"caption {caption} of {manifest.dataset} belongs to no image, so it is no query"
+        )
+    return image
+
+
+def query(traced: Traced, image: int, caption: int | None) -> str:
+    """State in words the rank of a query's relevant item: a caption's image, or the best of an
+    image's captions.
+    """
+    store = computed_again.pool_of(traced.path, distractors(traced.links))
+    scores = store.scores
+    relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
+    _, image_ids = store.items("image")
+    _, caption_ids = store.items("caption")
+    if isinstance(scores, Folded) and image in image_ids:
+        images, captions = scores.fold(int(np.flatnonzero(image_ids == image)[0]))
+        scores = scores.select(images, captions)
+        relevance = relevance.select(images, captions)
+        image_ids = image_ids[images]
+        caption_ids = caption_ids[captions]
+    ranks = rank(scores, relevance)
+    if caption is None:
+        wanted = image_ids[: store.queries[0]] == image
+        queries = ranks.i2t
+        size = len(caption_ids)
+        subject = f"image {image}: the best of its captions"
+    else:
+        wanted = caption_ids[: store.queries[1]] == caption
+        queries = ranks.t2i
+        size = len(image_ids)
+        subject = f"caption {caption}: its image {image}"
+    at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
+    if not len(at):
+        subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
+        raise InputError(f"{subject} is not scored in {traced.path}")
+    tied = int(queries.equal[at[0]])
+    said = f"{subject} has rank {queries.greater[at[0]] + 1} of {size}"
+    return f"{said}, tied with {tied} others" if tied else said
+
+
+def _row(manifest: Manifest, image: int, split: SplitName) -> int:
+    rows = np.flatnonzero(manifest.images["image_id"] == image)
+    where = "is not in its manifest"
+    if len(rows):
+        other = manifest.images["split"].iloc[rows[0]]
+        if other in split.parts:
+            return int(rows[0])
+        where = f"is in its split {other}"
+    raise InputError(
+        f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}"
+    )

@@ -1,0 +1,394 @@
+"""Results measured here: systems of `results/metrics.json`, checked, over their seeds, with what
+made each.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from statistics import fmean, stdev
+from typing import Any, NamedTuple
+
+from pipeline.foundation.evaluation.metrics.numbers import (
+    RSUM,
+    STATISTICS,
+    TASKS,
+    Statistic,
+    at,
+    flat,
+)
+from pipeline.foundation.evaluation.statistics import ImageHits
+from pipeline.foundation.files.left_out import by_reason
+from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.settings.features import FEATURES
+from pipeline.judge.systems.scores.made import (
+    FINE_TUNED,
+    GIVEN,
+    ZERO_SHOT,
+    Made,
+    Member,
+    differences,
+)
+from pipeline.judge.tables.table import Cell, number
+from pipeline.run.provenance.results import Result
+from pipeline.run.report import names
+
+# The sections of systems that no head of this pipeline made: pretrained dual encoders, whose rows
+# are never bold, for they were trained on other data than the others; and systems with scores from
+# elsewhere. An entry of `Origin.rerank`: the scorer is a network of its own, which is not among the
+# members.
+SEPARATE = "separate"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a number was measured on and with, all but the seed."""
+
+    dataset: str
+    split: str  # The split that was ranked
+    manifest: str  # Digest of the data set's manifest
+    protocol: str
+    images: int
+    captions: int
+    recipe: str
+    visual: str  # The ensemble or feature as letters: R, G, P, RG or RGP
+    text: str
+    features: tuple[tuple[str, str], ...]  # (feature, name of what made its store) pairs
+    # The features that an untrained network made; none for a published head, which brings its own
+    # network.
+    untrained: tuple[str, ...]
+    # What was done to the scores after the ensemble, in order, e.g. ("rerank (with RGP, k 20)",).
+    steps: tuple[str, ...] = ()
+    # The data set that its heads were trained on, if it is another one; "" otherwise.
+    trained_on: str = ""
+    distractors: tuple[str, ...] = ()  # The distractors in the pool, a text for each data set
+    # Whether a step read the test queries together, so that a query's ranks depend on the others.
+    transductive: bool = False
+    # The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); ()
+    # otherwise.
+    rerank: tuple[tuple[str, Any], ...] = ()
+    # The section of its rows, such as `ZERO_SHOT`, if no head of this pipeline made it: it has no
+    # features, and its recipe is its name. "" otherwise.
+    section: str = ""
+    # What was left out of the data set or the pool, in words; "" if nothing was.
+    lacks: str = field(default="", compare=False)
+
+    @property
+    def benchmark(self) -> str | None:
+        """The papers' test set that this repeats, or None."""
+        if self.split != "test":
+            return None
+        benchmark: str | None = names.NAMES["benchmarks"].get(f"{self.dataset} {self.protocol}")
+        return benchmark
+
+
+@dataclass(frozen=True)
+class TestedColumn:
+    """The input of a paired test of one column, for one system."""
+
+    hits: ImageHits  # of each image
+    statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
+
+
+@dataclass(frozen=True)
+class MeasuredSystem:
+    """One system, over its seeds."""
+
+    origin: Origin  # What it was measured on and with
+    systems: tuple[str, ...]  # Its names in `results/metrics.json`, by seed
+    # One number for each seed, in the order of `systems`; of each language its mR.
+    values: Mapping[Statistic, tuple[float, ...]]
+    # The heads behind the first seed's numbers; those of the other seeds differ in nothing but the
+    # seed.
+    members: tuple[Member, ...]
+    # The input of paired tests, for a single seed whose hits of each image were kept.
+    tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
+
+    def mean(self, column: Statistic) -> float:
+        """The mean over the seeds."""
+        return fmean(self.values[column])
+
+    def spread(self, column: Statistic) -> float | None:
+        """The sample standard deviation over the seeds, None for a single one."""
+        values = self.values[column]
+        return stdev(values) if len(values) > 1 else None
+
+    def cell(self, column: Statistic, interval: Sequence[float] | None = None) -> Cell:
+        """The cell of a number: its mean over seeds with their deviation, or one seed's number with
+        its interval.
+        """
+        spread = self.spread(column)
+        if spread is not None:
+            interval = None
+        return number(self.mean(column), interval, spread)
+
+    @property
+    def part(self) -> str:
+        """CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO of Geigle et al.; "" with heads that are no
+        cross-encoders.
+        """
+        of_heads = [tasks(member.settings) for member in self.members]
+        if not of_heads or not all(of_heads):
+            return ""
+        first = of_heads[0]
+        rerank = dict(self.origin.rerank)
+        if not rerank:
+            return "JOIN+EMB" if len(first) == 2 else next(iter(first)).upper()
+        if len(of_heads) == 1 and SEPARATE not in rerank:
+            return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
+        return "SEP+CO"
+
+    def label(self, with_part: bool = True) -> str:
+        """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "CE (emb,
+        Region, BERT)".
+        """
+        origin = self.origin
+        if origin.section:
+            return names.of_others(self.members)
+        method = names.method(origin.recipe, origin.visual)
+        features = f"{names.features(origin.visual)}, {names.encoder(origin.text)}"
+        if with_part and self.part:
+            return f"{self.part} ({method}, {features})"
+        return f"{method} ({features})"
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that was measured here."""
+
+    systems: tuple[MeasuredSystem, ...]  # What was evaluated
+    # The parsed `results/throughput.json`, {} where nothing was timed.
+    throughput: Mapping[str, Any] = field(default_factory=dict)
+    # Errors on synthetic pooling patterns, one mapping for each generator and pattern, with the
+    # columns of `vse_infty_table11.csv`.
+    synthetic: Sequence[Mapping[str, Any]] = ()
+    # Systems of larger pools, and those whose heads were trained on other data. No other table has
+    # them.
+    recorded: tuple[MeasuredSystem, ...] = ()
+
+
+def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
+    """The systems that repeat no benchmark, by test set.
+
+    A system that was evaluated by several protocols is shown by `all`, else by the first. One that
+    also has a benchmark's protocol is left out, as it is under the benchmark's headings.
+    """
+    protocols: dict[Origin, list[MeasuredSystem]] = defaultdict(list)
+    for system in systems:
+        origin = replace(system.origin, protocol="", images=0, captions=0)
+        protocols[origin].append(system)
+    test_sets: dict[tuple[str, str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
+    for measured in protocols.values():
+        if any(system.origin.benchmark for system in measured):
+            continue
+        chosen = _of_all(measured)
+        o = chosen.origin
+        test_set = (o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions)
+        test_sets[test_set].append(chosen)
+    return list(test_sets.values())
+
+
+def _of_all(measured: Sequence[MeasuredSystem]) -> MeasuredSystem:
+    """The measurement by the protocol `all`, else the first."""
+    for system in measured:
+        if system.origin.protocol == "all":
+            return system
+    return measured[0]
+
+
+def tasks(settings: Mapping[str, Any]) -> frozenset[str]:
+    """The tasks that a cross-encoder was trained for, of {"emb", "ce"}; empty for other heads."""
+    architecture = settings.get("architecture") or {}
+    if architecture.get("name") != "cross":
+        return frozenset()
+    # ANCE trains embeddings too, by near negatives.
+    return frozenset(settings.get("tasks") or ["emb"]) - {"ance"}
+
+
+def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
+    """Read the evaluated systems of `results/metrics.json`, in its order.
+
+    A lone head and a one-member ensemble of the same seed are the same measurement: the ensemble is
+    kept. So are two systems of one seed that differ in their names alone: the first is kept. A
+    second one with other numbers, such as a head of another d, goes by its own name. InputError if
+    a metric is missing or not finite, or if seeds of a system differ in settings.
+    """
+    by_origin: dict[Origin, dict[int, _Run]] = defaultdict(dict)
+    for name, result, protocol, scores in _evaluations(metrics):
+        run = _run(name, result, protocol, scores)
+        origin = run.system.origin
+        before = by_origin[origin].get(run.seed)
+        if before is None:
+            by_origin[origin][run.seed] = run
+        elif before.is_lone == run.is_lone and before.system.values != run.system.values:
+            apart = replace(origin, recipe=name)
+            by_origin[apart][run.seed] = run._replace(system=replace(run.system, origin=apart))
+        elif before.is_lone:
+            by_origin[origin][run.seed] = run
+    measured = []
+    for by_seed in by_origin.values():
+        systems = [by_seed[seed].system for seed in sorted(by_seed)]
+        measured.append(_over_seeds(systems))
+    return tuple(measured)
+
+
+def _evaluations(
+    metrics: Mapping[str, Result],
+) -> Iterator[tuple[str, Result, str, Mapping[str, Any]]]:
+    """(system, its result, protocol, scores) for each system and protocol."""
+    for name, result in metrics.items():
+        for protocol, scores in result.numbers.items():
+            yield name, result, protocol, scores
+        whole = result.numbers.get("coco_5k", {})
+        if "cxc" in whole.get("extended", {}):
+            yield name, result, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
+
+
+def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
+    first, *rest = runs
+    for run in rest:
+        why = differences(first.members, run.members)
+        if why:
+            raise InputError(
+                f"metrics of {first.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
+                f"{why}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
+                "again"
+            )
+    values = {}
+    for column in first.values:
+        if all(column in run.values for run in rest):
+            values[column] = tuple(run.values[column][0] for run in runs)
+    return replace(
+        first,
+        systems=tuple(run.systems[0] for run in runs),
+        values=values,
+        tested={} if rest else first.tested,
+    )
+
+
+def _reading(what: str) -> AbstractContextManager[None]:
+    """Refuse malformed content of results/metrics.json in one line."""
+    return refusing(
+        (AttributeError, KeyError, TypeError, ValueError),
+        lambda error: f"{what} cannot be read at {error}; run `pipeline evaluate` again",
+    )
+
+
+class _Run(NamedTuple):
+    """One system by one protocol."""
+
+    seed: int
+    is_lone: bool  # whether it is a head or dual encoder by itself, not an ensemble
+    system: MeasuredSystem
+
+
+def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) -> _Run:
+    made = result.made
+    with _reading(f"metrics of {name!r}"):
+        origin = _origin(result, protocol, scores)
+    where = f"metrics of {name}, {protocol}"
+    with _reading(where):
+        values = {column: (float(value),) for column, value in _columns(scores).items()}
+    for column, (value,) in values.items():
+        if not math.isfinite(value):
+            raise InputError(
+                f"{where}: {column} is not a finite number; run `pipeline evaluate` again"
+            )
+    with _reading(f"the hits of each image of {name!r}"):
+        tested = _tested(result.hits.get(protocol, {}))
+    system = MeasuredSystem(origin, (name,), values, _members(name, made), tested)
+    return _Run(made.seed or 0, made.ensemble is None, system)
+
+
+def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
+    made = result.made
+    letters = made.letters
+    features = []
+    for feature in FEATURES:
+        if feature in made.features:
+            features.append((feature, made.features[feature]))
+    distractors = []
+    for pool in result.request.distractors:
+        data = names.dataset(pool.dataset)
+        distractors.append(f"{pool.images:,} images and {pool.captions:,} captions of {data}")
+    return Origin(
+        dataset=made.dataset,
+        split=str(made.split),
+        manifest=str(made.manifest),
+        protocol=protocol,
+        images=int(scores["images"]),
+        captions=int(scores["captions"]),
+        recipe=made.recipe or names.SEVERAL["recipe"],
+        visual=letters,
+        text=made.text or names.SEVERAL["text"],
+        features=tuple(features),
+        untrained=tuple(sorted(made.untrained)),
+        steps=names.steps(made),
+        trained_on="" if made.training_data == made.dataset else made.training_data,
+        distractors=tuple(distractors),
+        transductive=made.has_seen_queries,
+        rerank=_rerank(made),
+        lacks=by_reason(scores.get("left_out", {})),
+        section="" if letters else _section(made),
+    )
+
+
+def _tested(kept_hits: Mapping[str, Any]) -> dict[Statistic, TestedColumn]:
+    """What paired tests need, from the hits of each image that were kept."""
+    hits = ImageHits(kept_hits)
+    tested = {}
+    if kept_hits:
+        for column in STATISTICS:
+            tested[column] = TestedColumn(hits, column)
+    for language, language_hits in kept_hits.get("languages", {}).items():
+        tested[Statistic(language, "mR")] = TestedColumn(ImageHits(language_hits), RSUM)
+    return tested
+
+
+def _section(made: Made) -> str:
+    if all(member.is_head for member in made.members):
+        raise ValueError("features ''")
+    if any(member.given for member in made.members):
+        return GIVEN
+    if any(member.encoder and member.encoder.get("tuned_on") for member in made.members):
+        return FINE_TUNED
+    return ZERO_SHOT
+
+
+def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
+    if not made.steps:
+        return ()
+    last = dict(made.steps[-1])
+    if last.pop("name", None) != "rerank":
+        return ()
+    settings = tuple(last.items())
+    # A stored system as the scorer is among the members; a head that scores pairs, or a network of
+    # pixels, is not.
+    reranked = made.reranked
+    if reranked is None or reranked.by_system:
+        return settings
+    if reranked.scorer.get("checkpoint") in made.checkpoints:
+        return settings
+    return (*settings, (SEPARATE, True))
+
+
+def _members(name: str, made: Made) -> tuple[Member, ...]:
+    heads = {member.feature for member in made.members if member.is_head}
+    if heads != made.features.keys():
+        raise InputError(
+            f"metrics of {name!r} do not say which networks and settings made them; run `pipeline "
+            "evaluate` again"
+        )
+    return tuple(made.members)
+
+
+def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:
+    """The numbers of both directions, RSUM, and mR of each language; or CxC's recalls."""
+    if "cxc" in scores:
+        return flat({way: numbers for way, numbers in scores["cxc"].items() if way in TASKS})
+    columns: dict[Statistic, Any] = {name: at(scores, name) for name in STATISTICS}
+    columns |= flat({way: scores[way] for way in ("i2t", "t2i")})
+    for language, entry in scores.get("languages", {}).items():
+        columns[Statistic(language, "mR")] = entry["mR"]
+    return columns

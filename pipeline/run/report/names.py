@@ -1,0 +1,268 @@
+"""The papers' names of recipes, features, encoders, data sets and networks, and which networks are
+stand-ins.
+
+A stand-in is any network that differs from the papers' in architecture, weights or the feature's
+name; this name says if cells are fewer or images smaller. A network is identified by the exact
+names of its architecture and of its weights in manifests/weights.yaml. Three things are trusted:
+that weights without a SHA-256 there are what their name says; that features imported under a name
+in `IMPORTED` are what that name says; that a published head with all names and shapes of the
+released code has that code's network. Weights given by path are a stand-in, whatever the file's
+name is.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.files.weights import UNTRAINED, checkpoints
+from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.recipe import Variation
+from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
+from pipeline.judge.tables import published
+from pipeline.make.heads import pooling
+
+NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
+METHODS = NAMES["methods"]
+FINETUNED = NAMES["finetuned"]
+POOLINGS = NAMES["poolings"]
+
+
+def _pooled() -> dict[str, tuple[str, str]]:
+    recipes = {}
+    for paper in METHODS:
+        for name in pooling.POOLINGS:
+            recipes[Variation(pooling=name).name(paper)] = (paper, name)
+    return recipes
+
+
+def _variants() -> dict[str, tuple[str, str]]:
+    variants = {}
+    for recipe, (paper, name) in POOLED.items():
+        variants[recipe] = (paper, f"{POOLINGS.get(name, name)} pooling")
+    for paper, recipes in NAMES["variants"].items():
+        for recipe, text in recipes.items():
+            variants[recipe] = (paper, text)
+    return variants
+
+
+# Recipe that varies one pooling of a method -> the method and the pooling.
+POOLED = _pooled()
+# Recipe that varies one part of a method -> the method, and what it varies.
+VARIANTS = _variants()
+# The recipe and the text encoder that an ensemble shows if its members differ in them.
+SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
+TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
+
+
+def method(recipe: str, visual: str = "") -> str:
+    """The name of a method as measured rows print it: "VSE+2AD, fine-tuned", or the recipe's own.
+
+    On R alone no network is fine-tuned, so the name does not say it.
+    """
+    if recipe in VARIANTS:
+        paper, varied = VARIANTS[recipe]
+        return f"{METHODS[paper]}, {varied}"
+    if recipe in FINETUNED and visual != "R":
+        return f"{published_method(recipe)}, fine-tuned"
+    return published_method(recipe)
+
+
+def title(made_from: Made) -> str:
+    """The name of a scored system: "VSE∞, max–max pooling, Region, BiGRU, seed 0"."""
+    letters = made_from.letters
+    if not letters:
+        return ", ".join((of_others(made_from.members), *steps(made_from)))
+    parts = [
+        method(made_from.recipe or SEVERAL["recipe"], letters),
+        features(letters),
+        encoder(made_from.text or SEVERAL["text"]),
+    ]
+    if made_from.seed is not None:
+        parts.append(f"seed {made_from.seed}")
+    return ", ".join((*parts, *steps(made_from)))
+
+
+def steps(made_from: Made) -> tuple[str, ...]:
+    """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank
+    test)",).
+    """
+    texts = []
+    if made_from.fusion and made_from.is_own_ensemble:
+        texts.append(f"ensemble {made_from.ensemble} ({made_from.fusion.method})")
+    for step in made_from.steps:
+        settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
+        texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
+    return tuple(texts)
+
+
+def dual_encoder(name: str, encoder: Mapping[str, Any]) -> str:
+    """The name of a dual encoder: "CLIP ViT-B/32, zero-shot", and its prompt if it has one."""
+    return f"{encoder.get('title') or name}, {usage(encoder)}"
+
+
+def of_others(members: Iterable[Member]) -> str:
+    """The name of a system of others' making: the titles of its dual encoders and given scores."""
+    titles = []
+    for member in members:
+        if member.given:
+            titles.append(member.given.title)
+        elif not member.is_head:
+            titles.append(dual_encoder(member.head, member.encoder or {}))
+    return " + ".join(titles)
+
+
+def usage(encoder: Mapping[str, Any]) -> str:
+    """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has
+    one.
+    """
+    how = ZERO_SHOT
+    if encoder.get("tuned_on"):
+        how = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}"
+    prompt = (encoder.get("usage") or {}).get("prompt", "{}")
+    if prompt == "{}":
+        return how
+    return f"{how}, prompt “{prompt}”"
+
+
+def published_method(recipe: str) -> str:
+    """The name of a method as the papers print it, which do not say whether it is fine-tuned."""
+    return str(METHODS.get(FINETUNED.get(recipe, recipe), recipe))
+
+
+def encoder(text: str) -> str:
+    """The name of a text encoder: "BiGRU" for bigru."""
+    return str(NAMES["encoders"].get(text, text))
+
+
+def dataset(name: str) -> str:
+    """The name of a data set: "MS-COCO" for coco."""
+    return str(NAMES["datasets"].get(name, name))
+
+
+def features(visual: str) -> str:
+    """The names of visual features: "Region+Grid" for RG."""
+    return "+".join(TITLES[letter] for letter in visual)
+
+
+def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
+    """Whether a recipe varies one part of a paper's method; such recipes have tables of their
+    own.
+    """
+    if recipe in VARIANTS:
+        return True
+    languages = tuple(settings.get("languages") or ())
+    noise = (settings.get("noise") or {}).get("share", 0.0)
+    varied = Variation(languages=languages, noise=noise)
+    return varied != Variation() and recipe in map(varied.name, METHODS)
+
+
+OTHER = "other"
+# The mark of a measured row with a stand-in.
+STAND_IN = "†"
+NETWORKS = from_yaml(published.text("networks.yaml"))
+
+
+def _papers() -> dict[tuple[str, str, str, str], str]:
+    names = {}
+    for described in NETWORKS:
+        network = described.get("network", "")
+        for engine in described["engines"]:
+            for weights in described["weights"]:
+                names[described["feature"], engine, network, weights] = described["name"]
+    return names
+
+
+def _imported() -> dict[tuple[str, str], str]:
+    names = {}
+    for described in NETWORKS:
+        for features in described["features"]:
+            names[described["feature"], features] = described["name"]
+    return names
+
+
+# (Feature, engine, its network or "", weights) -> the papers' network.
+PAPERS = _papers()
+# (Feature, name of the features) -> the papers' network.
+IMPORTED = _imported()
+BERT = checkpoints()["bert-base-uncased"]
+# Layers, width, size of the vocabulary.
+BERT_SIZES = (12, 768, 30522)
+
+
+def network(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
+    """The papers' name of the network behind one feature, or `OTHER`."""
+    if "format" in image:
+        return IMPORTED.get((feature, recipe), OTHER)
+    name = image.get("name", recipe)
+    if "precision" in image:
+        return OTHER
+    if (feature, name) not in IMPORTED and name != "butd-given":
+        return OTHER
+    made_by = (image.get("engine", ""), image.get("network", ""), image.get("weights", ""))
+    return PAPERS.get((feature, *made_by), OTHER)
+
+
+def backbone(members: Iterable[Member]) -> str:
+    """All image networks of a system's heads, such as BUTD+ViT-B/16; `OTHER` if one of them is a
+    stand-in.
+    """
+    networks: dict[str, None] = {}
+    for member in members:
+        if member.is_head:
+            networks[network(member.feature, member.features, member.image)] = None
+    return OTHER if OTHER in networks else "+".join(networks)
+
+
+def stand_ins(members: Iterable[Member]) -> list[str]:
+    """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`."""
+    heads = [member for member in members if member.is_head]
+    described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
+    described += [text_stand_in(head.text) for head in heads]
+    return [text for text in dict.fromkeys(described) if text]
+
+
+def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
+    """The stand-in behind one feature, by its card in manifests/weights.yaml; "" for the papers'
+    network.
+    """
+    if network(feature, recipe, image) != OTHER:
+        return ""
+    how = "" if image else "network not recorded"
+    if "format" in image:
+        how = "imported"
+    elif image.get("weights") == UNTRAINED:
+        how = UNTRAINED
+    elif "place" in image:
+        how = f"weights of {Path(image['place']).name}"
+    name = image.get("name", recipe)
+    called = [name]
+    card = checkpoints().get(str(image.get("weights")))
+    if card and image.get("engine") == "patch":
+        called = [card.title]
+        # DINOv2's tokens and the like have names of their own.
+        if name != f"patch-{image.get('network')}":
+            called.append(name)
+    described = filter(None, (*called, how, image.get("precision")))
+    return f"{feature} ({', '.join(described)})"
+
+
+def text_stand_in(text: Mapping[str, Any]) -> str:
+    """The stand-in that reads the captions; "" for bert-base-uncased and for nothing pretrained.
+
+    bert-base-uncased is identified by the SHA-256 of its weights, or by its name on the Hugging
+    Face hub together with its sizes. Its sizes alone are not enough: other networks share them.
+    """
+    if not text:
+        return ""
+    sizes = (text.get("layers"), text.get("width"), text.get("pieces"))
+    named = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
+    if sizes == BERT_SIZES and (named or text.get("sha256") == BERT.sha256):
+        return ""
+    place = text.get("hub") or text.get("folder") or text.get("place")
+    origin = f"from {place}" if place else "checkpoint not recorded"
+    kind = text.get("kind") or text.get("engine", "bert")
+    size = ""
+    if "layers" in text and "width" in text:
+        size = f" of {text['layers']} layers, {text['width']} wide"
+    return f"text ({kind}{size}, {origin})"

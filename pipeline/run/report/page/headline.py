@@ -1,0 +1,364 @@
+"""The results of a test set: each system's recalls and RSUM, with intervals or the deviation over
+seeds, best first.
+"""
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.numbers import TASKS, at
+from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT
+from pipeline.judge.tables import comma_separated, latex
+from pipeline.judge.tables.table import (
+    Bold,
+    Cell,
+    Column,
+    Note,
+    Panel,
+    RowGroup,
+    Table,
+    TableRow,
+    rounded,
+)
+from pipeline.run.provenance.results import Result
+from pipeline.run.report import emphasis, names
+from pipeline.run.report.measured import MeasuredSystem, Origin, TestedColumn, read_metrics
+from pipeline.run.report.names import STAND_IN
+from pipeline.run.report.page.charts import ticks
+from pipeline.run.report.result_rows import remarks
+from pipeline.run.report.retrieval_table import RetrievalTable
+from pipeline.run.report.tables.vse2ad import TABLE1 as MAIN
+from pipeline.run.report.tables.vse_infty import TABLE9, TABLE10
+
+# Tables of whole systems. If several print a system on a test set, the first one counts.
+TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
+# RSUM first: a phone shows no more.
+COLUMNS: tuple[Statistic, ...] = (RSUM, *(column for column in STATISTICS if column != RSUM))
+BEST = Note(
+    "Bold: the best of a column, as papers print it, whether or not a test tells it from the next."
+)
+TOLD = Note(
+    "Bold: the best of a column, where a paired randomisation test over images tells it from every other "
+    "(two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). A column without bold "
+    "has too few images for that."
+)
+# The note of the other tables, too.
+NEVER_BOLD = Note(
+    "Dual encoders, and systems rescored by the test queries together, are never bold."
+)
+
+
+@dataclass(frozen=True)
+class HeadlineRow:
+    """One system over its seeds."""
+
+    method: str  # its method, and the steps after its ensemble
+    text: str  # its text encoder, "" where no head made it
+    visual: str  # its visual features; of a dual encoder or given system, which has none, its title
+    systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
+    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table
+    # Of RSUM: the ends of its interval, or the lowest and highest of several seeds.
+    ends: tuple[float, float]
+    stand_ins: Sequence[str]  # networks that are not the papers'
+    # Of its RSUM: rows that share one do not differ significantly; "" without tests.
+    letters: str
+    # Language -> mR with captions in it alone, {} where captions are in one language.
+    languages: Mapping[str, Cell]
+    # What a paper prints of the same system on this test set, {} for nothing.
+    published: Mapping[Statistic, Cell]
+
+    @property
+    def by(self) -> str:
+        """What is below its features: the method, the text encoder, and how many seeds there
+        are.
+        """
+        parts = [self.method, self.text]
+        if len(self.systems) > 1:
+            parts.append(f"{len(self.systems)} seeds")
+        return ", ".join(filter(None, parts))
+
+    @property
+    def rsum(self) -> Cell:
+        """Its RSUM."""
+        return self.numbers[RSUM]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of RSUM, as positions in percent of its length."""
+
+    ticks: Sequence[float]  # round values from one end to the other
+
+    def place(self, value: float | Decimal) -> float:
+        """The position of a value."""
+        first = self.ticks[0]
+        length = self.ticks[-1] - first
+        return round(100 * (float(value) - first) / length, 2)
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The results on one test set by one protocol."""
+
+    # of one of the systems: the data set, split and protocol, with numbers of images and captions
+    origin: Origin
+    rows: Sequence[HeadlineRow]  # the systems, in the order of the whole page
+    notes: Sequence[Note]  # what is bold
+    # On the rows, as the tables have them; the page says these in words of its own.
+    remarks: Sequence[Note]
+
+    @property
+    def data(self) -> str:
+        """The data set's name for readers."""
+        return names.dataset(self.origin.dataset)
+
+    @property
+    def what(self) -> str:
+        """The pool and the protocol."""
+        o = self.origin
+        lacks = f"; left out: {o.lacks}" if o.lacks else ""
+        return f"{o.split} split, {o.images:,} images and {o.captions:,} captions, protocol {o.protocol}{lacks}"
+
+    @property
+    def heading(self) -> str:
+        """What is written above the table: the data set, pool and protocol."""
+        return f"{self.data[:1].upper()}{self.data[1:]}: {self.what}"
+
+    @property
+    def first(self) -> HeadlineRow:
+        """The row of the largest RSUM."""
+        return max(self.rows, key=lambda row: row.rsum.number or 0)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether RSUM falls from row to row: on a further test set the rows keep their order."""
+        sums = [row.rsum.number or 0 for row in self.rows]
+        return sums == sorted(sums, reverse=True)
+
+    @property
+    def axis(self) -> Axis:
+        """The axis that has the intervals of all rows."""
+        lowest = min(row.ends[0] for row in self.rows)
+        highest = max(row.ends[1] for row in self.rows)
+        return Axis(ticks(lowest, highest, 5))
+
+    @property
+    def stand_ins(self) -> list[str]:
+        """The stand-ins of all rows."""
+        networks: set[str] = set()
+        for row in self.rows:
+            networks.update(row.stand_ins)
+        return sorted(networks)
+
+    @property
+    def table(self) -> Table:
+        """The rows as a paper's table, without intervals."""
+        lettered = any(row.letters for row in self.rows)
+        columns = [Column("System", kind="text")]
+        if lettered:
+            columns.append(Column("Letters", kind="text"))
+        for column in COLUMNS:
+            above = (TASKS[column.direction],) if column.direction else ()
+            columns.append(Column(column.metric, above, key=("", column)))
+        rows = []
+        for row in self.rows:
+            marks = (STAND_IN,) if row.stand_ins else ()
+            cells = [Cell(f"{row.visual}, {row.by}", marks=marks)]
+            if lettered:
+                cells.append(Cell(row.letters))
+            cells += [replace(row.numbers[column], interval=None) for column in COLUMNS]
+            rows.append(TableRow(tuple(cells), tuple(row.systems)))
+        panel = Panel(
+            tuple(columns),
+            (RowGroup(tuple(rows)),),
+            caption=f"{self.heading}. Recalls in percent.",
+            notes=(*self.notes, *self.remarks),
+            key=self.origin.dataset,
+        )
+        return Table("results", (panel,))
+
+    @property
+    def copies(self) -> dict[str, str]:
+        """The table as text in the forms that it is copied in."""
+        # A comment in it says what pdflatex cannot set.
+        with warnings.catch_warnings(action="ignore"):
+            return {"LaTeX": latex.to_latex(self.table), "CSV": comma_separated.to_csv(self.table)}
+
+
+def best_first(metrics: Mapping[str, Result]) -> list[str]:
+    """The order of systems on the whole page: by RSUM of their first protocol, the mean over seeds,
+    the largest first.
+
+    The names of results/metrics.json.
+    """
+    sums: dict[str, float] = {}
+    for system in read_metrics(metrics):
+        if RSUM in system.values:
+            for name in system.systems:
+                sums.setdefault(name, system.mean(RSUM))
+    for name, result in metrics.items():
+        # A lone head that is also an ensemble of one.
+        if name not in sums:
+            scores = next(iter(result.numbers.values()), {RSUM.metric: 0.0})
+            sums[name] = float(scores[RSUM.metric])
+    return sorted(metrics, key=lambda name: -sums[name])
+
+
+def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
+    """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM,
+    have tables alone.
+    """
+    order = best_first(metrics)
+    systems = sorted(read_metrics(metrics), key=lambda system: order.index(system.systems[0]))
+    tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
+    for system in systems:
+        o = system.origin
+        if o.protocol != "cxc":
+            test_set = (o.dataset, o.split, o.protocol, o.images, o.captions)
+            tables[test_set].append(system)
+    return [_headline(of_table, metrics, bold) for of_table in tables.values()]
+
+
+def _headline(
+    systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold
+) -> Headline:
+    competing = {index: system for index, system in enumerate(systems) if _may_be_bold(system)}
+    # A row without competitors is not the best.
+    ranked = competing if len(competing) > 1 else {}
+    tests = emphasis.PairedTests()
+    best = _best(ranked, tests if bold == "tied" else None)
+    notes = [TOLD if tests.notes() else BEST]
+    if len(competing) < len(systems):
+        notes.append(NEVER_BOLD)
+    letters = tests.letters(_tested(dict(enumerate(systems)), RSUM))
+    if letters and bold == "tied":
+        best[RSUM] = {index for index in best[RSUM] if _is_apart(index, ranked, letters)}
+    if letters:
+        notes.append(Note(f"{emphasis.LETTERED}."))
+    rows = []
+    for index, system in enumerate(systems):
+        bold_columns = {column for column in best if index in best[column]}
+        rows.append(_row(system, metrics, bold_columns, letters.get(index, "")))
+    if not ranked and not letters:
+        notes = []
+    return Headline(systems[0].origin, rows, notes, remarks(systems))
+
+
+def _may_be_bold(system: MeasuredSystem) -> bool:
+    origin = system.origin
+    return origin.section not in (ZERO_SHOT, FINE_TUNED) and not origin.transductive
+
+
+def _tested(
+    systems: Mapping[int, MeasuredSystem], column: Statistic
+) -> dict[int, TestedColumn | None]:
+    """What paired tests of a column need, by the index of the row."""
+    return {index: system.tested.get(column) for index, system in systems.items()}
+
+
+def _best(
+    ranked: Mapping[int, MeasuredSystem], tests: emphasis.PairedTests | None
+) -> dict[Statistic, set[int]]:
+    """The best rows of each column; with tests, a row alone that they tell from all others."""
+    best = {}
+    for column in STATISTICS:
+        means = {index: rounded(system.mean(column)) for index, system in ranked.items()}
+        best[column] = emphasis.best(means)
+    if tests is None:
+        return best
+    for column, first in best.items():
+        best[column] = first | tests.tied(_tested(ranked, column), first)
+    if not tests.notes():
+        return best
+    return {column: tied if len(tied) == 1 else set() for column, tied in best.items()}
+
+
+def _is_apart(index: int, ranked: Iterable[int], letters: Mapping[int, str]) -> bool:
+    """Whether a row shares no letter with another one, so that bold and letters agree."""
+    others = [letters[other] for other in ranked if other != index]
+    return set(letters[index]).isdisjoint("".join(others))
+
+
+def _row(
+    system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statistic], letters: str
+) -> HeadlineRow:
+    origin = system.origin
+    numbers = {}
+    for column in STATISTICS:
+        cell = system.cell(column, _interval(system, column, metrics))
+        numbers[column] = replace(cell, bold="black" if column in best else None)
+    languages = {}
+    for name in system.values:
+        if name.direction and name.metric == "mR":
+            languages[name.direction] = system.cell(name)
+    visual = names.features(origin.visual)
+    text = names.encoder(origin.text)
+    title = names.method(origin.recipe, origin.visual)
+    if origin.section:
+        visual = system.label()
+        text = ""
+        title = origin.section
+    encoder = system.members[0].encoder if len(system.members) == 1 else None
+    if encoder:
+        visual = str(encoder.get("title") or origin.recipe)
+        title = names.usage(encoder)
+    return HeadlineRow(
+        ", ".join((title, *origin.steps)),
+        text,
+        visual,
+        system.systems,
+        numbers,
+        _ends(system, metrics),
+        names.stand_ins(system.members),
+        letters,
+        languages,
+        _published(system),
+    )
+
+
+def _published(system: MeasuredSystem) -> dict[Statistic, Cell]:
+    """What a paper prints of the same method, features and text encoder on the test set of the
+    system.
+    """
+    test_set = system.origin.benchmark
+    if test_set is None or system.origin.steps:
+        return {}
+    for table in TABLES:
+        header = table.header(system)
+        if header is None or not header.identity:
+            continue
+        for row in table.published_rows()[0]:
+            if row.header.identity != header.identity:
+                continue
+            numbers = {}
+            for column in STATISTICS:
+                cell = row.numbers.get((test_set, column))
+                if cell and cell.number is not None:
+                    numbers[column] = cell
+            if numbers:
+                return numbers
+    return {}
+
+
+def _ends(system: MeasuredSystem, metrics: Mapping[str, Result]) -> tuple[float, float]:
+    """The interval of RSUM; over several seeds, or without an interval, the lowest and highest."""
+    interval = _interval(system, RSUM, metrics)
+    if interval and len(system.systems) == 1:
+        return interval
+    sums = system.values[RSUM]
+    return min(sums), max(sums)
+
+
+def _interval(
+    system: MeasuredSystem, column: Statistic, metrics: Mapping[str, Result]
+) -> tuple[float, float] | None:
+    """The interval that `pipeline evaluate` wrote for one run; None where it wrote none."""
+    numbers = metrics[system.systems[0]].numbers[system.origin.protocol]
+    interval = numbers.get("interval")
+    if not interval:
+        return None
+    low, high = at(interval, column)
+    return float(low), float(high)

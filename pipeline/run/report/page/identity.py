@@ -1,0 +1,123 @@
+"""What run a page shows: the day, the version and commit, the machine, the data, and the commands
+that made it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+from pipeline.foundation.artefacts.record import Record
+from pipeline.foundation.parts.errors import counted
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance.heads import TrainedHead
+from pipeline.run.provenance.results import Result
+from pipeline.run.report.measured import read_metrics
+
+
+class Identity(NamedTuple):
+    """What a page opens with."""
+
+    facts: Mapping[str, str]  # heading -> text; without those that no record has
+    commands: Sequence[str] = ()  # what made the run, in their order
+
+
+def of_run(
+    data: str,
+    metrics: Mapping[str, Result],
+    scored: Mapping[str, System],
+    heads: Sequence[TrainedHead],
+    features: Collection[str],
+) -> Identity:
+    """Compose the identity of a run from the records of its results, systems and heads. data: the
+    data in words.
+    """
+    measured = [result.record for result in metrics.values()]
+    made = list(measured)
+    made += [system.record for system in scored.values() if system.record]
+    made += [head.record for head in heads]
+    facts = of_machines(_machines(measured), _machines(made))
+    manifests = set()
+    for result in metrics.values():
+        if result.made.manifest:
+            manifests.add(f"manifest {result.made.manifest[:12]}")
+    facts["Data"] = ", ".join((data, *sorted(manifests)))
+    evaluated: set[str] = set()
+    for system in read_metrics(metrics):
+        evaluated.update(system.systems)
+    facts["Systems"] = f"{len(evaluated)} evaluated"
+    if heads:
+        facts["Systems"] += f", of {counted(len(heads), 'head')} trained here"
+    stated = {heading: text for heading, text in facts.items() if text}
+    return Identity(stated, _commands(metrics, scored, heads, features))
+
+
+def _machines(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """The last machine of each record that names one."""
+    return [record.machines[-1] for record in records if record.machines]
+
+
+def of_machines(
+    measured: Sequence[Mapping[str, Any]], made: Sequence[Mapping[str, Any]]
+) -> dict[str, str]:
+    """Say when and by what results were measured, and on which machines they and what they rest on
+    were made.
+
+    Both as records have them, see `compute.made_with`; what differs between them is all named.
+    """
+    versions = [f"vse-pipeline {version}" for version in _values(measured, "pipeline")]
+    libraries = [f"numpy {version}" for version in _values(made, "numpy")]
+    libraries += [f"torch {version}" for version in _values(made, "torch")]
+    dates = sorted({str(machine["date"]) for machine in measured if "date" in machine})
+    return {
+        "Measured": " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))),
+        "Version": _each(versions),
+        "Commit": _each(_values(measured, "commit")),
+        "Machine": _each([*_values(made, "processor"), *_values(made, "device")]),
+        "Libraries": _each(libraries),
+    }
+
+
+def _values(machines: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    return [str(machine[key]) for machine in machines if key in machine]
+
+
+def _each(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))
+
+
+def _commands(
+    metrics: Mapping[str, Result],
+    scored: Mapping[str, System],
+    heads: Sequence[TrainedHead],
+    features: Collection[str],
+) -> list[str]:
+    """The commands of a run by hand, each with what tells it from another of its kind."""
+    made = [system.made_from for system in scored.values()]
+    members = list(chain.from_iterable(made_from.members for made_from in made))
+    imported = {}
+    given: dict[str, None] = {}
+    for member in members:
+        if "format" in member.image:
+            imported[member.feature] = f"store import {member.image['format']} …"
+        if member.given:
+            given[f"add {member.head} …"] = None
+    commands = ["manifest"]
+    commands += [f"{imported.get(name, 'extract')} --feature {name}" for name in features]
+    for head in heads:
+        if head.history:
+            asked = head.request
+            commands.append(
+                f"train --recipe {asked.name} --feature {asked.feature} --text {asked.text} --seed {asked.seed}"
+            )
+    commands += given
+    steps = {
+        "embed": any(member.encoder for member in members),
+        "score": any(not member.given for member in members),
+        "ensemble": any(made_from.fusion for made_from in made),
+        "rescore": any(made_from.rescored for made_from in made),
+        "rerank": any(made_from.reranked for made_from in made),
+        "evaluate": bool(metrics),
+    }
+    commands += [step for step, was_made in steps.items() if was_made]
+    commands.append("report")
+    return [f"pipeline {command}" for command in commands]

@@ -1,0 +1,41 @@
+"""The papers' tables. A new one is a definition in a file here and a line in `TABLES`; published
+rows are optional.
+"""
+
+from collections.abc import Callable
+
+from pipeline.foundation.parts import lazy
+from pipeline.judge.tables.table import Table, TableRequest
+from pipeline.run.report.measured import Results
+
+
+def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") -> dict[str, str]:
+    """Where the tables of a paper with these numbers are defined; otherwise: those of times and of
+    errors.
+    """
+    places = {}
+    for number in numbers.split():
+        name = f"{paper}_table{number}"
+        table = f"{paper}:TABLE{number.upper()}"
+        if number in otherwise.split():
+            table = f"times_and_errors:TABLE{number.upper()}"
+        if number in ablations.split():
+            table = f"ablations:TABLES.{name}"
+        places[name] = f"pipeline.run.report.tables.{table}.build"
+    return places
+
+
+TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable(
+    {
+        **_places("rerank", "1 2 3 4 5 6 7 8 9 10 11", otherwise="3 4"),
+        **_places("vse2ad", "1 2 3 4 A1 C2", ablations="3 4 A1 C2"),
+        **_places(
+            "vse_infty",
+            "1 2 3 4a 4b 5 6 7 8 9 10 11 12 13",
+            otherwise="11",
+            ablations="1 6 7 8 12 13",
+        ),
+        "systems": "pipeline.run.report.tables.systems:TABLE.build",
+    },
+    "tables",
+)

@@ -1,0 +1,149 @@
+"""How well GPO's generators learn known pooling patterns (VSE∞ B.3, Table 11).
+
+Random features are pooled with a pattern's coefficients. A GPO learns from these inputs and outputs
+alone, on sets of some sizes. Then its coefficients are compared with the pattern's, on those sizes
+and on others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.foundation.parts.errors import refusing
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from pipeline.foundation.settings import Synthetic
+    from pipeline.make.heads.pooling.gpo import GPO
+
+Floats = npt.NDArray[np.float32]
+# (input representation, decoder), as Table 11 names them -> GPO's options. The last is of Table 8,
+# not of Table 11.
+DESIGNS: dict[tuple[str, str], dict[str, Any]] = {
+    ("Index", "Interp."): {"generator": "interpolated"},
+    ("Cos/Sin", "MLP"): {"generator": "mlp"},
+    ("Index", "BiGRU"): {"generator": "bigru", "positions": "index"},
+    ("Cos/Sin", "BiGRU"): {"generator": "bigru"},
+    ("Cos/Sin", "Transformer"): {"generator": "transformer"},
+}
+
+
+def largest(count: int) -> Callable[[int], Floats]:
+    """M-K: the mean of the K largest items, of all if there are fewer."""
+
+    def coefficients_of(size: int) -> Floats:
+        weight = np.float32(1 / min(count, size))
+        return np.where(np.arange(size) < count, weight, np.float32(0))
+
+    return coefficients_of
+
+
+def linear(size: int) -> Floats:
+    """L: weights that fall linearly to zero at the smallest item."""
+    falling = np.arange(size - 1, -1, -1, dtype=np.float32)
+    return falling / falling.sum()
+
+
+# Pattern -> a function from a set's size N, at least 2, to the coefficients of its items, largest
+# first: float32 [N] of sum 1. A: equal weights; M-K: the mean of the K largest; T-50%: of the
+# largest half, rounded up; L: falling linearly.
+PATTERNS: dict[str, Callable[[int], Floats]] = {
+    "A": lambda size: largest(size)(size),
+    "M-1": largest(1),
+    "M-10": largest(10),
+    "T-50%": lambda size: largest(math.ceil(size / 2))(size),
+    "L": linear,
+}
+
+
+def train(
+    design: tuple[str, str],
+    pattern: str,
+    settings: Synthetic,
+    on_step: Callable[[float], None] = lambda loss: None,
+) -> GPO:
+    """Train a GPO on a pattern, from random sets of the sizes in `settings.seen`."""
+    import torch
+
+    from pipeline.make.heads.pooling.gpo import GPO
+    from pipeline.make.heads.pooling.options import GPOOptions
+    from pipeline.make.heads.pooling.sort import sort_descending
+
+    torch.manual_seed(settings.seed)
+    gpo = GPO(settings.dimension, GPOOptions(**DESIGNS[design]))
+    optimizer = torch.optim.Adam(gpo.parameters(), lr=settings.learning_rate)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
+    first, last = settings.seen
+    targets = coefficients(pattern, torch.arange(last + 1).clamp(min=2))
+    for _ in range(settings.steps):
+        counts = torch.randint(first, last + 1, (settings.sets,))
+        items = torch.randn(settings.sets, int(counts.max()), settings.dimension)
+        valid = torch.arange(items.shape[1]) < counts[:, None]
+        ordered = sort_descending(items, valid)
+        of_pattern = targets[counts, : items.shape[1], None]
+        expected = (ordered * of_pattern).sum(1)
+        pooled = (ordered * gpo.coefficients(counts)).sum(1)
+        loss = (pooled - expected).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        on_step(float(loss.detach()))
+    return gpo.eval()
+
+
+def coefficients(pattern: str, sizes: Tensor) -> Tensor:
+    """A pattern's coefficients for sets of U sizes: float32 [U, greatest size], zero beyond a set's
+    own size.
+    """
+    import torch
+
+    out = torch.zeros(len(sizes), int(sizes.max()))
+    for row, size in zip(out, sizes.tolist(), strict=True):
+        row[:size] = torch.from_numpy(PATTERNS[pattern](size))
+    return out
+
+
+def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
+    """RMSE of a GPO's coefficients for seen, unseen smaller and larger sizes: means over positions,
+    then over sizes.
+    """
+    import torch
+
+    least, most = settings.tested
+    first, last = settings.seen
+    ranges = {
+        "rmse_seen": (first, last),
+        "rmse_unseen_smaller": (least, first - 1),
+        "rmse_unseen_larger": (last + 1, most),
+    }
+    error_of = {}
+    with torch.no_grad():
+        for name, (start, end) in ranges.items():
+            sizes = torch.arange(start, end + 1)
+            apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
+            of_sizes = apart.square().sum(1) / sizes
+            error_of[name] = float(of_sizes.mean().sqrt())
+    return error_of
+
+
+def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Select the rows of those designs that were trained on all patterns."""
+    with refusing(
+        (KeyError, TypeError),
+        "results/synthetic.json: not as `pipeline lab synthetic` writes it; delete it "
+        "and run that again",
+    ):
+        rows = list(results["rows"])
+        patterns_of: dict[tuple[str, str], set[str]] = {}
+        for row in rows:
+            design = (row["input_repr"], row["decoder"])
+            patterns_of.setdefault(design, set()).add(row["pattern"])
+    complete = {design for design, patterns in patterns_of.items() if patterns == set(PATTERNS)}
+    return [row for row in rows if (row["input_repr"], row["decoder"]) in complete]

@@ -1,0 +1,300 @@
+"""Times on this machine: of poolings, of answering a query, and of a cross-encoder.
+
+Inputs are random; no step's time depends on their values. The results are the content of
+results/throughput.json.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.functional import normalize
+
+from pipeline.foundation.compute import device, machine
+from pipeline.foundation.evaluation.retrieval.nearest import Exact
+from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.settings import PoolingSettings, Recipe, Throughput, Training
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.scores.system import System
+from pipeline.make import training as training_room
+from pipeline.make.heads import pooling
+from pipeline.make.text.bigru import BiGRU
+
+Step = Callable[[], object]
+FOUND = 10  # candidates in the answer to a query
+DRAWN = 10_000  # random vectors; more images repeat them
+WORDS = 10_000  # of the BiGRU's vocabulary
+# BERT-base: the size of the cross-encoders UNITER-base and OSCAR-base, with which VSE∞ (figure 3)
+# compares.
+BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
+ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
+SAID: dict[str, dict[str, str]] = from_yaml(
+    Path(__file__).with_name("throughput.yaml").read_text(encoding="utf-8")
+)
+
+
+@torch.inference_mode()
+def measure(
+    recipes: Mapping[str, Recipe],
+    training: Training,
+    settings: Throughput,
+    progress: Callable[[str], object] = lambda what: None,
+) -> dict[str, Any]:
+    """Time all poolings, the answer to a query, and a cross-encoder.
+
+    JSON values. poolings: images a second by recipe. pools: seconds of a query by the number of
+    images. latency: images pooled a second, seconds to encode a query, to search so many images,
+    and to score so many pairs. methods: how each was timed. others: cores that other processes used
+    meanwhile, null if the system does not say. busy: whether these cores were needed. settings and
+    made_with.
+    """
+    with refusing(InputError, lambda error: f"throughput.{error}"):
+        device.require(settings.device)
+    began = machine.now()
+    images_per_second = _pooled(recipes, training.dimension, settings, progress)
+    name, first = next(iter(recipes.items()))
+    query = _timed(_steps_of_query(first, training, settings), settings, progress)
+    used = machine.others(began, machine.now())
+    encoded = query["caption pooled"] + query["caption by BiGRU"]
+    scored = query["cross-encoder"] * BERT["layers"]
+    pools = []
+    for images in settings.pools:
+        by_head = encoded + query[_search(images)]
+        pools.append(
+            {
+                "images": images,
+                "head": by_head,
+                "ensemble": ENSEMBLE * by_head,
+                "cross_encoder": images / (settings.pairs / scored),
+            }
+        )
+    return {
+        "poolings": images_per_second,
+        "pools": pools,
+        "latency": {
+            "images_per_second": images_per_second[name],
+            "encode": encoded,
+            "search": {str(images): query[_search(images)] for images in settings.searched},
+            "pairs": settings.reranked,
+            "rerank": query["reranked pairs"] * BERT["layers"],
+        },
+        "methods": methods(name, training.dimension, settings),
+        "others": used,
+        "busy": machine.disturbed(used, torch.get_num_threads()),
+        "settings": {"dimension": training.dimension, **settings.model_dump()},
+        "made_with": {
+            "machine": _machine(settings.device),
+            "processor": machine.processor(),
+            "vse-pipeline": version("vse-pipeline"),
+            "torch": version("torch"),
+        },
+    }
+
+
+def _pooled(
+    recipes: Mapping[str, Recipe],
+    dimension: int,
+    s: Throughput,
+    progress: Callable[[str], object],
+) -> dict[str, float]:
+    """Images pooled a second by recipe; poolings that recipes share are timed once."""
+    step_of = {}
+    steps = {}
+    for recipe, settings in recipes.items():
+        pooled = settings.image_pooling
+        step_of[recipe] = f"images by {pooled.name}, {pooled.model_dump_json()}"
+        steps[step_of[recipe]] = pool_step(pooled, dimension, s.batch_size, s.items, s.device)
+    seconds = _timed(steps, s, progress)
+    return {recipe: s.batch_size / seconds[step] for recipe, step in step_of.items()}
+
+
+def _steps_of_query(recipe: Recipe, training: Training, s: Throughput) -> dict[str, Step]:
+    """What the answer to a query takes."""
+    dimension = training.dimension
+    positions = s.items + s.tokens
+    steps = {
+        "caption pooled": pool_step(recipe.text_pooling, dimension, 1, s.tokens, s.device),
+        "caption by BiGRU": bigru_step(training, s.tokens, s.device),
+        "cross-encoder": transformer_layer_step(s.pairs, positions, s.device),
+        "reranked pairs": transformer_layer_step(s.reranked, positions, s.device),
+    }
+    for images in sorted({*s.pools, *s.searched}):
+        steps[_search(images)] = search_step(images, dimension, s.device)
+    return steps
+
+
+def _search(images: int) -> str:
+    """The name of the step that searches so many images."""
+    return f"search {images:,} images"
+
+
+def _timed(
+    steps: Mapping[str, Step], settings: Throughput, progress: Callable[[str], object]
+) -> dict[str, float]:
+    return interleaved(steps, settings.device, settings.repeats, settings.seconds, progress)
+
+
+def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
+    """Describe how each number was measured, for a caption or a footnote, by throughput.yaml."""
+    named = {
+        **s.model_dump(),
+        **BERT,
+        "recipe": recipe,
+        "dimension": dimension,
+        "found": FOUND,
+        "ensemble": ENSEMBLE,
+        "machine": _machine(s.device),
+    }
+    named |= {name: text.format(**named) for name, text in SAID["parts"].items()}
+    return {name: text.format(**named) for name, text in SAID["methods"].items()}
+
+
+def _machine(device: str) -> str:
+    if device.startswith("cuda"):
+        return str(torch.cuda.get_device_name(device))
+    return counted(torch.get_num_threads(), "CPU thread")
+
+
+def pool_step(
+    setting: PoolingSettings, dimension: int, batch: int, items: int, device: str
+) -> Step:
+    """Pool a batch in which all items are valid."""
+    module = pooling.build(setting.name, dimension, **setting.options).to(device).eval()
+    values = torch.randn(batch, items, dimension, device=device)
+    counts = torch.full((batch,), items, device=device)
+    return lambda: module(values, counts)
+
+
+def bigru_step(training: Training, tokens: int, device: str) -> Step:
+    """Encode one caption with a BiGRU."""
+    text = BiGRU(WORDS, training.dimension, training.word_dimension).to(device).eval()
+    caption = torch.randint(WORDS, (1, tokens), device=device)
+    length = torch.tensor([tokens], device=device)
+    return lambda: text(caption, length)
+
+
+def search_step(images: int, dimension: int, device: str) -> Step:
+    """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
+    few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
+    # Drawing a million takes seconds, repeating none.
+    repeats = -(-images // len(few))
+    vectors = few.repeat(repeats, 1)[:images]
+    caption = normalize(torch.randn(dimension, device=device), dim=-1)
+    if device == "cpu":
+        index = Exact(vectors.numpy())
+        query = caption[None].numpy()
+        return lambda: index.top(query, FOUND)
+    return lambda: (vectors @ caption).topk(min(FOUND, images))
+
+
+def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
+    """Run one layer of BERT-base."""
+    layer = nn.TransformerEncoderLayer(
+        BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
+    )
+    layer = layer.to(device).eval()
+    values = torch.randn(inputs, positions, BERT["width"], device=device)
+    return lambda: layer(values)
+
+
+def interleaved(
+    steps: Mapping[str, Callable[[], object]],
+    device: str,
+    repeats: int,
+    at_least: float,
+    progress: Callable[[str], object] = lambda what: None,
+) -> dict[str, float]:
+    """Time steps in rounds, so that a slow phase of the machine slows all of them."""
+    taken: dict[str, list[float]] = {}
+    for name, step in steps.items():
+        progress(name)
+        step()
+        taken[name] = []
+    waiting = list(steps)
+    while waiting:
+        for name in waiting:
+            _wait(device)
+            start = time.perf_counter()
+            steps[name]()
+            _wait(device)
+            taken[name].append(time.perf_counter() - start)
+        waiting = [
+            name for name, runs in taken.items() if len(runs) < repeats or sum(runs) < at_least
+        ]
+    return {name: min(runs) for name, runs in taken.items()}
+
+
+def _wait(device: str) -> None:
+    if device.startswith("cuda"):
+        torch.cuda.synchronize(device)
+
+
+@torch.inference_mode()
+def measure_query(
+    source: reranking.PairSource,
+    retriever: str,
+    scorer: str,
+    settings: Throughput,
+    progress: Callable[[str], object] = lambda what: None,
+) -> dict[str, Any]:
+    """Time the retrieval of a caption's candidates, without and with the scorer (Geigle et al.,
+    Table 3).
+
+    Models are loaded, vectors are in memory. The caption is the one of median length. The scorer
+    reads its candidates' features from their store.
+
+    JSON values. retriever, scorer; images: how many are searched; k; retrieve: seconds; both:
+    seconds of retrieving and reranking; ratio: both / retrieve.
+    """
+    head = training_room.Head.open(source.paths.head(source.dataset, retriever), source.device)
+    store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
+    if store.checkpoints != [head.checkpoint]:
+        raise InputError(
+            f"{store.path}: is of another head than the current {retriever}; run `pipeline score` again"
+        )
+    vectors = np.array(store.vectors("image"))
+    k = settings.reranked
+    if k > len(vectors):
+        raise InputError(
+            f"{store.path}: has {len(vectors)} images; set throughput.reranked, {k}, to that at most"
+        )
+    manifest = Manifest.load(source.paths.manifest(source.dataset))
+    caption_id, caption = _of_median_length(manifest, store.caption_ids)
+    asked = np.full(k, caption_id, np.int64)
+    opened = reranking.build(*reranking.resolve(scorer, source), source)
+
+    def retrieve() -> np.ndarray:
+        query = head.embed_captions([caption], 1)
+        return Exact(vectors).top(query, k).places[0]
+
+    def rerank() -> np.ndarray:
+        return opened.score(store.image_ids[retrieve()], asked)
+
+    steps = {f"a query by {retriever}": retrieve, f"reranked by {scorer}": rerank}
+    taken = interleaved(steps, source.device, settings.repeats, settings.seconds, progress)
+    alone, both = taken.values()
+    return {
+        "retriever": retriever,
+        "scorer": scorer,
+        "images": len(vectors),
+        "k": k,
+        "retrieve": alone,
+        "both": both,
+        "ratio": both / alone,
+    }
+
+
+def _of_median_length(manifest: Manifest, caption_ids: np.ndarray) -> tuple[int, str]:
+    """The caption of median length, with the id of the first one of its text."""
+    table = manifest.rows(["caption_id", "caption"]).set_index("caption_id")
+    captions = table.loc[caption_ids, "caption"]
+    by_length = captions.str.len().sort_values(kind="stable").index
+    caption = captions.loc[by_length[len(captions) // 2]]
+    return captions.index[captions == caption][0], caption
