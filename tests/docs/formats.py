@@ -38,8 +38,7 @@ pipeline manifest --examples examples
 ```
 
 writes the annotations of the first part into the new folder `examples`, with images, and prints the command that reads
-each. More on clips is on the page [Clips](video.md), formats of images are on the page
-[Your own data](own-data.md#formats-of-images).
+each. [Clips](video.md) and [formats of images](own-data.md#formats-of-images) have pages of their own.
 """
 
 SCORE_FILES = (Path(__file__).parent / "score_files.md").read_text(encoding="utf-8")
@@ -74,9 +73,10 @@ def _other(made: Input, folder: Path) -> str:
     content: Any = file.read_bytes()
     if file.suffix in {".npy", ".npz", ".pth"}:
         content = _arrays(file)
-    return f"### {made.title}\n\nRead by {made.command}.\n\n" + _block(
-        file.relative_to(folder).as_posix(), _lines(file.name, content)
-    )
+    head = f"### {made.title}\n\n"
+    if made.command:
+        head += f"Read by {made.command}.\n\n"
+    return head + _block(file.relative_to(folder).as_posix(), _lines(file.name, content))
 
 
 def _block(name: str, lines: Iterable[str]) -> str:
