@@ -27,7 +27,7 @@ from pipeline.foundation.files.atomic import write_text
 from pipeline.foundation.manifest.examples import Example, read_all
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
-LINES, WIDTH = 3, 110
+LINES, WIDTH = 3, 80
 HEAD = """# Every input
 
 Each kind of file that the pipeline reads, with the first lines of an example, long ones cut off. The tests read these
