@@ -6,6 +6,8 @@ All in one run, files in the page cache.
     python -m benchmarks.stores
     # a training's batches alone, from the array and the store in turns
     python -m benchmarks.stores --training
+    # our reader and zarr's pipelines in turns; needs no torch, but for zarr 3.4 Python 3.12
+    python -m benchmarks.stores --pipelines --images 2000
 """
 
 from __future__ import annotations
@@ -13,26 +15,36 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
 from itertools import count, islice, product
 from pathlib import Path
-from typing import Any
+from pydoc import locate
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 import zarr
 from tqdm import tqdm
+from zarr.buffer.cpu import NDBuffer
 from zarr.codecs import ZstdCodec
 
-from benchmarks import numbers, training_step
+from benchmarks import numbers
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Split
 from pipeline.make.features.store import FeatureStore, Shard, StoreLayout, write_shard
 from pipeline.make.features.store.layout import create
-from pipeline.make.training.batches import AHEAD, TrainingBatches
+
+if TYPE_CHECKING:
+    from pipeline.make.training.batches import TrainingBatches
 
 ITEMS, DIMENSION, BATCH, SHARD = 36, 2048, 128, 128
 Read = Callable[[np.ndarray], object]
+PIPELINES = {
+    "zarr, default": "zarr.core.codec_pipeline.BatchedCodecPipeline",
+    "zarr, fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
+    "zarrs, by slices": "zarrs.ZarrsCodecPipeline",
+}
+"""What may decode for zarr."""
 
 
 def features(first: int, count: int) -> np.ndarray:
@@ -57,12 +69,10 @@ def raw(folder: Path, images: int) -> Read:
     return lambda rows: mapped.take(rows, axis=0, out=out, mode="clip")
 
 
-def store(folder: Path, images: int, compressor: str) -> Path:
+def store(folder: Path, images: int, compressor: str, shard_rows: int = SHARD) -> Path:
     """A feature store as an extraction writes it."""
-    path, layout = (
-        folder / f"{compressor}.zarr",
-        StoreLayout(images, ITEMS, DIMENSION, SHARD, compressor),
-    )
+    path = folder / f"{compressor}.zarr"
+    layout = StoreLayout(images, ITEMS, DIMENSION, shard_rows, compressor)
     create(path, layout, {}, np.arange(images))
     for number in range(layout.shards):
         shard = Shard.empty(layout, number)
@@ -154,6 +164,9 @@ class Mapped:
 
 def training_batches(source: Any, images: int) -> TrainingBatches:
     """A training's batches of images with five captions each."""
+    from benchmarks import training_step
+    from pipeline.make.training.batches import TrainingBatches
+
     rng = np.random.default_rng(0)
     captions = [
         " ".join(map(str, rng.integers(0, 7000, rng.integers(8, 19)))) for _ in range(5 * images)
@@ -222,6 +235,8 @@ def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> N
 
 def seconds_a_batch(batches: Iterator[object], most: int) -> tuple[float, float]:
     """Elapsed and CPU time of a batch, after those that are read ahead."""
+    from pipeline.make.training.batches import AHEAD
+
     for _ in islice(batches, AHEAD + 2):
         pass
     begin, own = time.perf_counter(), time.process_time()
@@ -234,6 +249,11 @@ def waiting(path: Path, steps: int) -> None:
     """Train the region head of the papers' size on shuffled batches of a store: how long a step
     waits for its batch.
     """
+    import torch
+
+    from benchmarks import training_step
+
+    torch.set_num_threads(2)
     opened = FeatureStore(path)
     step = training_step.trainer(training_step.words(), DIMENSION, 1024)
     batches = training_batches(opened, opened.layout.total).epoch(0)
@@ -258,8 +278,100 @@ def size(path: Path) -> int:
     )
 
 
+def by_pipeline(path: Path, pipeline: str) -> Read:
+    """Read a store by zarr with a pipeline: rows in their order in the store."""
+    chosen = {"codec_pipeline.path": pipeline}
+    by_slices = pipeline.startswith("zarrs.")  # it leaves picked rows to the default pipeline
+    with zarr.config.set(chosen):
+        array: Any = zarr.open_group(path, mode="r")["features"]
+    out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)
+
+    def slices(rows: np.ndarray) -> np.ndarray:
+        filled = 0
+        for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1):
+            target = NDBuffer.from_numpy_array(out[filled : filled + len(run)])
+            array.get_basic_selection((slice(run[0], run[-1] + 1),), out=target)
+            filled += len(run)
+        return out[:filled]
+
+    def read(rows: np.ndarray) -> np.ndarray:
+        rows = np.sort(rows)
+        with zarr.config.set(chosen):
+            if by_slices or rows[-1] - rows[0] == len(rows) - 1:
+                return slices(rows)
+            target = NDBuffer.from_numpy_array(out[: len(rows)])
+            array.get_orthogonal_selection((rows, slice(None), slice(None)), out=target)
+            return out[: len(rows)]
+
+    return read
+
+
+def pipelines_of(path: Path) -> dict[str, Read]:
+    """Name -> a way to read a store: our reader first, then each pipeline that is installed."""
+    opened = FeatureStore(path)
+    out = np.empty((BATCH, ITEMS, DIMENSION), np.float16)
+    reads: dict[str, Read] = {"our reader": lambda rows: opened.read(rows, out[: len(rows)])[0]}
+    for name, pipeline in PIPELINES.items():
+        if locate(pipeline):
+            package = pipeline.partition(".")[0]
+            said = name.replace(package, f"{package} {version(package)}", 1)
+            reads[said] = by_pipeline(path, pipeline)
+    picked = np.array([1, 4, 5, 6, 11])
+    for name, read in reads.items():
+        if not np.array_equal(np.asarray(read(picked)), features(0, 16)[picked]):
+            raise ValueError(f"{name}: other values than were written")
+    return reads
+
+
+def in_turns(
+    reads: Sequence[Read], drawn: Callable[[], list[np.ndarray]], rounds: int
+) -> np.ndarray:
+    """Milliseconds a batch, elapsed and CPU, of each way: [rounds, ways, 2]."""
+    taken = np.empty((rounds + 1, len(reads), 2))
+    for number in range(rounds + 1):
+        batches = drawn()
+        for way, read in enumerate(reads):
+            began, cpu = time.perf_counter(), time.process_time()
+            for rows in batches:
+                read(rows)
+            used = np.array([time.perf_counter() - began, time.process_time() - cpu])
+            taken[number, way] = used * 1e3 / len(batches)
+    return taken[1:]  # the first round warms up
+
+
+def compare_pipelines(folder: Path, images: int, rounds: int = 9) -> None:
+    """Compare our reader and zarr's pipelines in turns on uncompressed stores: random batches from
+    shards of 128 images and of 16, where they lie as far apart as in COCO, and a whole store.
+    """
+    random = shuffled(images, np.random.default_rng(0))
+    whole = np.split(np.arange(images), range(BATCH, images, BATCH))
+    stores = {}
+    for shard_rows in (SHARD, 16):
+        beside = folder / str(shard_rows)
+        beside.mkdir()
+        stores[shard_rows] = pipelines_of(store(beside, images, "none", shard_rows))
+    names = list(stores[SHARD])
+    measured = [
+        in_turns([*stores[SHARD].values()], lambda: list(islice(random, 4)), rounds),
+        in_turns([*stores[16].values()], lambda: list(islice(random, 4)), rounds),
+        in_turns([*stores[SHARD].values()], lambda: whole, rounds),
+    ]
+    columns = [("ms a batch, median (least); CPU time to our reader's", "")]
+    for kind in ("random", "random, shards of 16", "whole store"):
+        columns += [(kind, ".1f"), ("ratio", ".1f")]
+    table: list[list[Any]] = []
+    for way, name in enumerate(names):
+        row: list[Any] = [name]
+        for taken in measured:
+            elapsed = taken[:, way, 0]
+            row.append([float(np.median(elapsed)), float(elapsed.min())])
+            row.append(float(np.median(taken[:, way, 1] / taken[:, 0, 1])))
+        table.append(row)
+    print(numbers.table([heading for heading, _ in columns], numbers.shown(columns, table)))
+    numbers.keep("stores_pipelines", columns, table)
+
+
 def main(images: int = 7500) -> None:
-    torch.set_num_threads(2)
     print(
         f"{images} images of {ITEMS} x {DIMENSION} float16, batches of {BATCH} a second; ratios to np.memmap"
     )
@@ -313,9 +425,13 @@ if __name__ == "__main__":
     )
     parser.add_argument("--images", type=int, default=7500)
     parser.add_argument("--training", action="store_true")
+    parser.add_argument("--pipelines", action="store_true")
     asked = parser.parse_args()
     if asked.training:
         with tempfile.TemporaryDirectory() as made:
             in_training(Path(made), asked.images)
+    elif asked.pipelines:
+        with tempfile.TemporaryDirectory() as made:
+            compare_pipelines(Path(made), asked.images)
     else:
         main(asked.images)
