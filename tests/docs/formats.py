@@ -31,7 +31,8 @@ LINES, WIDTH = 3, 80
 HEAD = """# Every input
 
 Each kind of file that the pipeline reads, with the first lines of an example, long ones cut off. The tests read these
-very examples, and this page is made from them (`python tests/docs/formats.py`).
+very examples, and this page is made from them (`python tests/docs/formats.py`). A kind that does not say what reads it
+is read like the one above it.
 
 ```sh
 pipeline manifest --examples examples
@@ -49,11 +50,13 @@ def page() -> str:
     parts = [HEAD, "## Annotations\n", *map(_annotations, read_all().values())]
     for title, inputs in ((SCORE_FILES, SCORES), ("## Other files\n", INPUTS)):
         parts.append(title)
+        said = ""
         for number, each in enumerate(inputs):
             with tempfile.TemporaryDirectory() as folder:
                 place = Path(folder, str(number))
                 place.mkdir()
-                parts.append(_other(each, place))
+                parts.append(_other(each, place, each.command != said))
+            said = each.command
     return "\n".join(parts)
 
 
@@ -68,13 +71,13 @@ def _annotations(example: Example) -> str:
     )
 
 
-def _other(made: Input, folder: Path) -> str:
+def _other(made: Input, folder: Path, says_command: bool) -> str:
     file = made.write(folder)
     content: Any = file.read_bytes()
     if file.suffix in {".npy", ".npz", ".pth"}:
         content = _arrays(file)
     head = f"### {made.title}\n\n"
-    if made.command:
+    if says_command:
         head += f"Read by {made.command}.\n\n"
     return head + _block(file.relative_to(folder).as_posix(), _lines(file.name, content))
 

@@ -35,7 +35,7 @@ class Input:
 
     Attributes:
         title: What it is.
-        command: What reads it; nothing where the section says it for all.
+        command: What reads it.
         write: Writes an example below a folder and gives its path, or that of one of its files.
         read: Reads what stands there.
     """
@@ -193,7 +193,7 @@ def _card(path: Path) -> object:
 
 ROOT = Path(__file__).parents[2]
 HGR = ("annotation", "RET")
-OF_THE_SECTION = ""
+EVALUATE = "`pipeline evaluate FILE` and `pipeline compare FILE FILE`"
 QRELS = "`pipeline evaluate --qrels FILE`"
 VIDEOS = "`pipeline manifest NAME --videos FOLDER --annotations FOLDER`"
 CAPTIONS = {"image": "a.jpg", "caption": "A dog above a cat."}
@@ -203,13 +203,13 @@ SIMS = np.array([[0.9, 0.8, 0.1, 0.2], [0.3, 0.1, 0.7, 0.9]], np.float32)
 SCORES = [
     Input(
         "A matrix without ids, two captions an image",
-        OF_THE_SECTION,
+        EVALUATE,
         _saved(lambda path: np.save(path, SIMS), "sims.npy"),
         _scores,
     ),
     Input(
         "Scores with ids",
-        OF_THE_SECTION,
+        EVALUATE,
         _saved(
             lambda path: np.savez(
                 path,
@@ -223,7 +223,7 @@ SCORES = [
     ),
     Input(
         "Vectors of both sides",
-        OF_THE_SECTION,
+        EVALUATE,
         _saved(
             lambda path: np.savez(
                 path,
@@ -236,7 +236,7 @@ SCORES = [
     ),
     Input(
         "The best of each query: candidates, and their scores",
-        OF_THE_SECTION,
+        EVALUATE,
         _saved(
             lambda path: np.savez(path, t2i_ids=np.argsort(-SIMS.T), t2i_scores=-np.sort(-SIMS.T)),
             "top.npz",
@@ -245,13 +245,13 @@ SCORES = [
     ),
     Input(
         "A table with a row for each image",
-        OF_THE_SECTION,
+        EVALUATE,
         _text("wide.csv", "image_id,0,1,2,3\n0,0.9,0.8,0.1,0.2\n1,0.3,0.1,0.7,0.9\n"),
         _scores,
     ),
     Input(
         "A table with a row for each pair",
-        OF_THE_SECTION,
+        EVALUATE,
         _text(
             "long.csv",
             "query,candidate,score\n"
@@ -265,7 +265,7 @@ SCORES = [
     ),
     Input(
         "A run: TREC's",
-        OF_THE_SECTION,
+        EVALUATE,
         _text(
             "run.txt",
             (
@@ -277,7 +277,7 @@ SCORES = [
     ),
     Input(
         "A run: ranx's JSON",
-        OF_THE_SECTION,
+        EVALUATE,
         _text("run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'),
         runs.read,
     ),
