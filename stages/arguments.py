@@ -1,6 +1,4 @@
-"""What a command's function takes besides names, paths and numbers: sources, workers, files to
-write.
-"""
+"""What a command's function takes besides names, paths and numbers: sources and workers."""
 
 from __future__ import annotations
 
@@ -125,18 +123,6 @@ class Workers(NamedTuple):
             else cluster.running(self.scheduler) as executor
         ):
             yield executor
-
-
-class Files(NamedTuple):
-    """Files that `evaluate` writes beside the numbers, None for none. top: how many candidates the
-    run lists.
-    """
-
-    run: Path | None = None
-    top: int | None = None
-    save_qrels: Path | None = None
-    per_query: Path | None = None
-    card: Path | None = None
 
 
 def refuse_given(why: str, **given: object) -> None:

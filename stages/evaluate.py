@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pipeline.foundation.evaluation.retrieval import Lists, Protocol, Ties, protocol, workers
+from pipeline.foundation.evaluation.retrieval import Lists, Protocol, protocol, workers
 from pipeline.foundation.files import outputs
 from pipeline.foundation.manifest import Manifest, dataset
 from pipeline.foundation.parts.errors import InputError
@@ -19,30 +19,11 @@ from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
-from stages.arguments import Files, Workers
+from stages.arguments import Workers
+from stages.commands.evaluate import EvaluateOptions
 from stages.measure import Evaluation, MeasuredPool, Unwritten, say_notes
 from stages.printed import print_numbers, with_metrics
 from stages.progress import Progress, say
-
-
-@dataclass(frozen=True)
-class _Opening:
-    """How files are opened as systems."""
-
-    columns: judged.Columns
-    normalise: bool
-    distractors: tuple[Path, ...]
-
-    def system(self, text: str, root: Path) -> System:
-        """Open what a user names, and say what it was read as."""
-        if self.distractors:
-            return System.open_among(root / text, self.distractor_stores())
-        system = open_system(text, self.columns, self.normalise, root)
-        named_systems.say_read_as(text, system)
-        return system
-
-    def distractor_stores(self) -> list[System]:
-        return [System.open_vectors(path) for path in self.distractors]
 
 
 @dataclass(frozen=True)
@@ -56,97 +37,93 @@ class _Row:
     seed: int
 
 
-def evaluate(
-    paths: Paths,
-    settings: Settings,
-    systems: tuple[str, ...],
-    normalise: bool = False,
-    distractors: tuple[Path, ...] = (),
-    keep: bool = False,
-    usage: Mapping[str, Any] = {},
-    columns: judged.Columns = judged.Columns(),
-    truth: judged.Truth = judged.Truth(),
-    rules: Protocol | None = None,
-    ties: Ties = "expected",
-    extended: str | None = None,
-    names: tuple[str, ...] = (),
-    files: Files = Files(),
-    scheduler: str | None = None,
-    output: str = "text",
-    beside: str | None = None,
-) -> None:
-    """Measure R@K and RSUM of any files of scores, each alone.
+def evaluate(paths: Paths, settings: Settings, options: EvaluateOptions) -> None:
+    """Measure R@K and RSUM of any files of scores, each alone; of the run if none is named."""
+    if not options.files:
+        from stages.evaluate_run import evaluate_run  # and with it what made the run
 
-    Args:
-        paths: Where a project's files lie.
-        settings: Its settings, or the shipped ones.
-        systems: The files, as `named_systems.named` takes them.
-        normalise: Whether vectors are divided by their lengths.
-        distractors: Stores of vectors that enlarge the pool.
-        keep: Whether the numbers are also written to results/recorded.json.
-        usage: How a dual encoder is used.
-        columns: What is known of the images and captions of a matrix.
-        truth: The right answers.
-        rules: The protocol; None for the system's own, or all in one pool.
-        ties: How ties count.
-        extended: Judgements beyond the data set's own.
-        names: Metrics beside those of the settings.
-        files: The files to write beside what is printed.
-        scheduler: The address of a dask cluster.
-        output: The form in which numbers are printed.
-        beside: The benchmark whose published rows are printed above them.
-    """
-    settings = with_metrics(settings, names)
-    if beside:
-        rules = _rules_of_published(beside, rules)
+        evaluate_run(paths, settings, options)
+        return
+    settings = with_metrics(settings, options.metrics)
+    rules = options.rules
+    if options.beside:
+        rules = _rules_of_published(options.beside, rules)
     # Here only the options choose the right answers, not the settings.
     plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})
-    truth = replace(truth, left_out=settings.manifest.left_out)
-    evaluation = Evaluation(paths, truth.chosen(plain), truth, ties, extended)
-    columns = replace(columns, usage=usage, judgements=truth.qrels)
-    opening = _Opening(columns, normalise, distractors)
-    if keep:
+    truth = replace(options.truth, left_out=settings.manifest.left_out)
+    evaluation = Evaluation(paths, truth.chosen(plain), truth, options.ties, options.extended)
+    columns = replace(options.columns, usage=options.usage, judgements=truth.qrels)
+    if options.record:
         outputs.refuse_occupied(paths.recorded)
-    rows = _rows(paths, settings, systems)
-    needs_one = distractors or keep or files.run or files.save_qrels or files.card
-    if len(rows) > 1 and needs_one:
-        raise InputError(
-            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds"
-        )
+    rows = _rows(paths, settings, options.files)
+    if len(rows) > 1:
+        _refuse_for_seeds(options)
+    is_untitled = options.output == "text" and not options.beside and len(rows) == 1
 
     shown = []
     tables = []
     unwritten = Unwritten()
-    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
+    with (
+        Workers(scheduler=options.scheduler).open() as executor,
+        workers.counted_on(executor),
+    ):
         for row in rows:
-            system = opening.system(row.file, row.root)
-            _refuse_lists(system, files)
-            if row.label and not row.series:
-                system = replace(system, name=row.label)
+            system = _opened(row, columns, options)
             notes = judged.notes_of_vectors(system)
-            if beside and rules:
+            if options.beside and rules:
                 notes += _notes_on_published(paths, system, columns.manifest, rules)
             say_notes(notes)
-            of_system = Protocol("enlarged") if distractors else system.protocol or "all"
-            pool = evaluation.measure(system, [rules or of_system], columns.manifest)
+            by = rules or _rules_of_system(system, options)
+            pool = evaluation.measure(system, [by], columns.manifest)
             numbers = _described(pool) | pool.numbers[0] | {"notes": notes + pool.notes}
             if row.series:
                 numbers |= {"series": row.series, "seed": row.seed}
             title = pool.pool.name
-            if files.per_query:
+            if options.per_query:
                 of_queries = title if len(rows) > 1 else ""
                 tables.append(measured.query_table(pool.by_protocol, of_queries))
-            is_untitled = output == "text" and not beside and len(rows) == 1
             shown.append(("" if is_untitled else title, numbers))
-            _write(pool, row, numbers, files, evaluation, unwritten)
-            if keep:
-                with unwritten.of(paths.recorded):
-                    _keep(evaluation, pool, opening.distractor_stores())
-        if files.per_query:
-            with unwritten.of(files.per_query):
-                measured.write_query_tables(files.per_query, tables)
-        print_numbers(shown, output, settings, beside, is_table=len(shown) > 1)
+            _write(pool, row, numbers, options, evaluation, unwritten)
+        if options.per_query:
+            with unwritten.of(options.per_query):
+                measured.write_query_tables(options.per_query, tables)
+        is_table = len(shown) > 1
+        print_numbers(shown, options.output, settings, options.beside, is_table)
         unwritten.refuse()
+
+
+def _refuse_for_seeds(options: EvaluateOptions) -> None:
+    """Refuse what is made of one file's scores for a file with several, such as seeds."""
+    needs_one = options.distractors or options.record
+    writes_one = options.run or options.save_qrels or options.card
+    if needs_one or writes_one:
+        raise InputError(
+            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds"
+        )
+
+
+def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> System:
+    """Open the file of a row, and say what it was read as."""
+    if options.distractors:
+        system = System.open_among(row.root / row.file, _distractor_stores(options))
+    else:
+        system = open_system(row.file, columns, options.normalise, row.root)
+        named_systems.say_read_as(row.file, system)
+    _refuse_lists(system, options)
+    if row.label and not row.series:
+        return replace(system, name=row.label)
+    return system
+
+
+def _distractor_stores(options: EvaluateOptions) -> list[System]:
+    return [System.open_vectors(path) for path in options.distractors]
+
+
+def _rules_of_system(system: System, options: EvaluateOptions) -> str | Protocol:
+    """The protocol where none is named: the system's own, or all in one pool."""
+    if options.distractors:
+        return Protocol("enlarged")
+    return system.protocol or "all"
 
 
 def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
@@ -202,17 +179,17 @@ def _notes_on_published(
     return []
 
 
-def _refuse_lists(system: System, files: Files) -> None:
+def _refuse_lists(system: System, options: EvaluateOptions) -> None:
     """Check, before anything is measured, that lists of the best are not asked for what only all
     scores tell.
     """
     if not isinstance(system.scores, Lists):
         return
-    if files.run:
+    if options.run:
         raise InputError(
             f"--run writes the best candidates of each query, and {system.name} is such a list"
         )
-    if files.card:
+    if options.card:
         raise InputError(
             f"--card shows ranks, hubs and duplicates, which the lists of {system.name} do not tell; give "
             "scores of all pairs"
@@ -236,22 +213,25 @@ def _write(
     pool: MeasuredPool,
     row: _Row,
     numbers: Mapping[str, Any],
-    files: Files,
+    options: EvaluateOptions,
     evaluation: Evaluation,
     unwritten: Unwritten,
 ) -> None:
     """Write what is asked for beside the numbers of one pool."""
-    if files.card:
+    if options.card:
         from stages import card  # and with it the templates
 
-        with unwritten.of(files.card):
-            card.write(files.card, row.file, pool, numbers, evaluation)
-    if files.run:
-        with unwritten.of(files.run):
-            _write_run(files.run, files.top or 100, pool, evaluation)
-    if files.save_qrels:
-        with unwritten.of(files.save_qrels):
-            _write_qrels(files.save_qrels, pool)
+        with unwritten.of(options.card):
+            card.write(options.card, row.file, pool, numbers, evaluation)
+    if options.run:
+        with unwritten.of(options.run):
+            _write_run(options.run, options.top or 100, pool, evaluation)
+    if options.save_qrels:
+        with unwritten.of(options.save_qrels):
+            _write_qrels(options.save_qrels, pool)
+    if options.record:
+        with unwritten.of(evaluation.paths.recorded):
+            _record(evaluation, pool, _distractor_stores(options))
 
 
 def _write_run(path: Path, top: int, pool: MeasuredPool, evaluation: Evaluation) -> None:
@@ -274,7 +254,7 @@ def _write_qrels(path: Path, pool: MeasuredPool) -> None:
         say(f"{path}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs")
 
 
-def _keep(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:
+def _record(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:
     """Write the numbers to results/recorded.json."""
     from pipeline.run.provenance import results
 

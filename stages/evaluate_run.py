@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pipeline.foundation import manifest
-from pipeline.foundation.evaluation.retrieval import Ties, workers
+from pipeline.foundation.evaluation.retrieval import workers
 from pipeline.foundation.files import outputs
 from pipeline.foundation.files.atomic import creating, exclusive, write_json
 from pipeline.foundation.parts.errors import InputError, counted
@@ -21,35 +20,26 @@ from pipeline.run.provenance import results
 from pipeline.run.provenance.results import Result
 from stages import scored_systems
 from stages.arguments import Workers
+from stages.commands.evaluate import EvaluateOptions
 from stages.measure import Evaluation, MeasuredPool, Unwritten
 from stages.printed import print_numbers, with_metrics
 from stages.progress import say
 
 
-def evaluate_run(
-    paths: Paths,
-    settings: Settings,
-    truth: judged.Truth = judged.Truth(),
-    ties: Ties = "expected",
-    extended: str | None = None,
-    names: tuple[str, ...] = (),
-    per_query: Path | None = None,
-    scheduler: str | None = None,
-    output: str = "text",
-) -> None:
+def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> None:
     """Measure the run's systems, each by the protocols of its data set's card, into
-    results/metrics.json. names: metrics beside those of the settings.
+    results/metrics.json.
     """
     outputs.refuse_occupied(paths.metrics)
-    settings = with_metrics(settings, names)
-    chosen = truth.chosen(settings.evaluate)
+    settings = with_metrics(settings, options.metrics)
+    chosen = options.truth.chosen(settings.evaluate)
     truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
-    evaluation = Evaluation(paths, chosen, truth, ties, extended)
+    evaluation = Evaluation(paths, chosen, truth, options.ties, options.extended)
     scored = _scored(paths, settings)
     card = manifest.dataset(settings.run.dataset, paths.root)
     entries = {}
     tables = []
-    with Workers(scheduler=scheduler).open() as executor, workers.counted_on(executor):
+    with Workers(scheduler=options.scheduler).open() as executor, workers.counted_on(executor):
         for name, store in scored.items():
             store.check()
             of_card = card.protocols_of(store.split)
@@ -58,22 +48,22 @@ def evaluate_run(
             of_split = replace(evaluation, truth=right)
             pool = of_split.measure(store, protocols)
             entries[name] = _result(of_split, name, pool, list(scored))
-            if per_query:
+            if options.per_query:
                 tables.append(measured.query_table(pool.by_protocol, name))
 
     unwritten = Unwritten()
-    if per_query:
-        with unwritten.of(per_query):
-            measured.write_query_tables(per_query, tables)
+    if options.per_query:
+        with unwritten.of(options.per_query):
+            measured.write_query_tables(options.per_query, tables)
     with unwritten.of(paths.metrics), exclusive(paths.metrics):
         _write_results(paths, entries)
     rows = []
     for name, entry in entries.items():
         described = _described(name, entry.made)
         rows += [(name, described | numbers) for numbers in entry.numbers.values()]
-    print_numbers(rows, output, settings)
+    print_numbers(rows, options.output, settings)
     unwritten.refuse()
-    if output in ("text", "verbose"):
+    if options.output in ("text", "verbose"):
         say(f"{paths.metrics}: {counted(len(entries), 'system')}", err=False)
 
 

@@ -1,6 +1,4 @@
-"""Options of the commands that measure: a matrix's images and captions, rules, files to write, form
-of output.
-"""
+"""Options of the commands that measure: a matrix's images and captions, rules, form of output."""
 
 from __future__ import annotations
 
@@ -11,9 +9,8 @@ import click
 
 from pipeline.foundation.parts.errors import InputError
 from stages import options
-from stages.arguments import Files
 from stages.options import Group
-from stages.values import FilePath, OutputPath, PartName
+from stages.values import FilePath, PartName
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol
@@ -37,13 +34,6 @@ def _truth(qrels: Path | None, same_text: str | None) -> Truth:
             "--qrels and --same-text both say which candidates are positives; give one"
         )
     return Truth(qrels, same_text is not None)
-
-
-def _files(**given: Any) -> Files:
-    files = Files(**given)
-    if files.top and not files.run:
-        raise InputError("--top says how many candidates --run writes; give --run")
-    return files
 
 
 def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
@@ -121,43 +111,6 @@ truth = Group(
         "--same-text",
         type=click.Choice(["positive"]),
         help="Count equal captions as one query, right for each of their images (as HGR and mteb do).",
-    ),
-)
-# Options that name files to write; the command takes `files`.
-files = Group(
-    "files",
-    _files,
-    click.option(
-        "--run",
-        type=OutputPath(),
-        metavar="FILE",
-        help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
-        "does (.json) or as TREC.",
-    ),
-    click.option(
-        "--top",
-        type=click.IntRange(min=1),
-        show_default="100",
-        help="How many candidates --run writes.",
-    ),
-    click.option(
-        "--save-qrels",
-        type=OutputPath(),
-        metavar="FILE",
-        help="Also write the right answers as TREC qrels, for other tools that read the run.",
-    ),
-    click.option(
-        "--per-query",
-        type=OutputPath(endings=(".parquet", ".csv")),
-        metavar="FILE",
-        help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).",
-    ),
-    click.option(
-        "--card",
-        type=OutputPath(endings=(".html",)),
-        metavar="FILE",
-        help="Also write a page on the scores: ranks, ties, hubs, duplicates, worst queries, digests. It "
-        "shows photographs and captions where --manifest or a store's record names the data set.",
     ),
 )
 # Options that say how to measure; the command takes `rules`, None where none were given.

@@ -161,14 +161,33 @@ class Group:
             return self.build(**context.params)
 
 
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Where options have an effect; the fields of these options are marked with it.
+
+    why: the message where they have none, after the option.
+    """
+
+    why: str
+
+
 class Options:
     """What a command takes: an argument or option of click for each field, which has its default.
 
-    Its docstring is the command's help.
+    Its docstring is the command's help. After the option, a field's type may name its scopes.
     """
 
     def check(self) -> None:
         """Refuse options that have no effect beside the others. The command line alone does it."""
+
+    def refuse(self, scope: Scope) -> None:
+        """Refuse the options of a scope, where they have no effect."""
+        for field in dataclasses.fields(cast(Any, self)):
+            option, *scopes = cast(Any, field.type).__metadata__
+            if scope not in scopes:
+                continue
+            names = option.names if isinstance(option, Group) else [field.name]
+            refuse(*names, why=scope.why)
 
 
 def command(taken: type[Options], function: str, *around: Callable[..., Any]) -> click.Command:
@@ -196,7 +215,7 @@ def _with_option(
     command: Callable[..., None], field: dataclasses.Field[Any]
 ) -> Callable[..., None]:
     """Add the option, argument or group of a field, with the field's name and default."""
-    (option,) = cast(Any, field.type).__metadata__
+    option = cast(Any, field.type).__metadata__[0]
     decorated: Any = option(command)
     if not isinstance(option, Group):
         parameter = decorated.__click_params__[-1]

@@ -1,111 +1,47 @@
 """The command line of `stages.evaluate`."""
 
-import inspect
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from pipeline.foundation.parts.errors import InputError
 from stages import measuring, options
 from stages.arguments import Source
+from stages.values import OutputPath
 
-# Options of a matrix from elsewhere.
-OF_MATRIX = ("manifest_file", "split", "captions_per_image", "distance", "images", "captions")
-# Options that have no effect on the run, which is measured by its data set's card.
-OF_FILES = (
-    *OF_MATRIX,
-    "folds",
-    "protocol",
-    "keep",
-    "run",
-    "top",
-    "save_qrels",
-    "normalise",
-    "beside",
-)
-# Options that are for one file alone.
-OF_ONE_FILE = ("distractors", "keep", "run", "top", "save_qrels", "card")
-# Options that distractors exclude.
-WITHOUT_DISTRACTORS = (
-    "embeddings",
-    *OF_MATRIX,
-    "folds",
-    "protocol",
-    "extended",
-    "beside",
-    "qrels",
-    "same_text",
+if TYPE_CHECKING:
+    from pipeline.foundation.evaluation.retrieval import Protocol, Ties
+    from pipeline.judge.systems.scores.judged import Columns, Truth
+
+OF_FILES = options.Scope("needs a FILE; the run is measured by its data set's card")
+OF_ONE_FILE = options.Scope("needs one FILE alone")
+OF_ENCODERS = options.Scope("is for a model, KIND:PLACE")
+WITHOUT_DISTRACTORS = options.Scope(
+    "cannot be given with --distractors, which enlarge the pool of a head's store"
 )
 
+named_files = options.Group(
+    "systems",
+    lambda systems, more: systems + more,
+    click.argument(
+        "systems", nargs=-1, metavar="[FILE ...]", shell_complete=options.names("scored")
+    ),
+    click.option(
+        "--system",
+        "more",
+        multiple=True,
+        metavar="FILE",
+        shell_complete=options.names("scored"),
+        help="As FILE.",
+    ),
+)
 
-@click.command
-@click.argument("systems", nargs=-1, metavar="[FILE ...]", shell_complete=options.names("scored"))
-@click.option(
-    "--system",
-    "more",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=options.names("scored"),
-    help="As FILE.",
-)
-@click.option(
-    "--embeddings",
-    nargs=2,
-    metavar="IMAGES CAPTIONS",
-    help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].",
-)
-@click.option(
-    "--normalise",
-    is_flag=True,
-    help="Divide each vector by its length, so that inner products are cosines.",
-)
-@options.distractors
-@click.option(
-    "--record",
-    "keep",
-    is_flag=True,
-    help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
-    "zero-shot retrieval.",
-)
-@options.usage
-@measuring.columns
-@measuring.truth
-@measuring.rules
-@measuring.ties
-@click.option(
-    "--extended",
-    type=click.Choice(["eccv_caption", "cxc"]),
-    help="Also with right pairs beyond COCO's own: ECCV Caption (mAP@R, R-Precision) with CxC; or "
-    "CxC alone, also within images and within captions, from its own files in evaluate.cxc.",
-)
-@click.option(
-    "--metric",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    show_default="evaluate.metrics",
-    help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
-    "several times.",
-)
-@measuring.files
-@options.scheduler
-@measuring.printed(
-    verbose="each of several systems by itself, with ranks and all intervals",
-    latex="the rows of a paper's table in LaTeX",
-    markdown="them in Markdown",
-    csv="them as CSV",
-    json="JSON, with all that was measured",
-    model_index="the model-index of a model card on Hugging Face",
-)
-@click.option(
-    "--beside",
-    metavar="BENCHMARK[:METHODS]",
-    help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
-    "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD.",
-)
-@options.with_settings_or_shipped
-@options.of_dataset
-def evaluate_command(**given: Any) -> None:
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions(options.Options):
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any
     files of scores.
 
@@ -126,33 +62,170 @@ def evaluate_command(**given: Any) -> None:
 
     Example: pipeline evaluate "Ours=seed0.npy,seed1.npy" --beside flickr30k:VSE∞ --latex
     """
-    embeddings = given.pop("embeddings")
-    given["systems"] += given.pop("more")
-    if embeddings:
-        given["systems"] += (":".join(embeddings),)
-    systems = given["systems"]
-    if not any(Source(text).is_encoder for text in systems):
-        options.refuse(*options.USAGE, why="is for a model, KIND:PLACE")
-    if given["distractors"]:
-        options.refuse(
-            *WITHOUT_DISTRACTORS,
-            why="cannot be given with --distractors, which enlarge the pool of a head's store",
-        )
-    elif not systems:
-        options.refuse(*OF_FILES, why="needs a FILE; the run is measured by its data set's card")
-        options.refuse_shipped()
-    if given["beside"] and given["output"] == "verbose":
-        raise InputError("--verbose prints no published rows; leave it or --beside out")
-    if len(systems) != 1:
-        options.refuse(*OF_ONE_FILE, why="needs one FILE alone")
 
-    if not systems:
-        from stages.evaluate_run import evaluate_run
+    systems: Annotated[tuple[str, ...], named_files] = ()
+    embeddings: Annotated[
+        tuple[str, str] | None,
+        click.option(
+            "--embeddings",
+            nargs=2,
+            metavar="IMAGES CAPTIONS",
+            help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].",
+        ),
+        WITHOUT_DISTRACTORS,
+    ] = None
+    normalise: Annotated[
+        bool,
+        click.option(
+            "--normalise",
+            is_flag=True,
+            help="Divide each vector by its length, so that inner products are cosines.",
+        ),
+        OF_FILES,
+    ] = False
+    distractors: Annotated[tuple[Path, ...], options.distractors, OF_ONE_FILE] = ()
+    record: Annotated[
+        bool,
+        click.option(
+            "--record",
+            is_flag=True,
+            help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
+            "zero-shot retrieval.",
+        ),
+        OF_FILES,
+        OF_ONE_FILE,
+    ] = False
+    usage: Annotated[Mapping[str, Any], options.usage, OF_ENCODERS] = field(default_factory=dict)
+    columns: Annotated["Columns", measuring.columns, OF_FILES, WITHOUT_DISTRACTORS] = field(
+        default_factory=measuring.columns.default
+    )
+    truth: Annotated["Truth", measuring.truth, WITHOUT_DISTRACTORS] = field(
+        default_factory=measuring.truth.default
+    )
+    rules: Annotated["Protocol | None", measuring.rules, OF_FILES, WITHOUT_DISTRACTORS] = None
+    ties: Annotated["Ties", measuring.ties] = "expected"
+    extended: Annotated[
+        str | None,
+        click.option(
+            "--extended",
+            type=click.Choice(["eccv_caption", "cxc"]),
+            help="Also with right pairs beyond COCO's own: ECCV Caption (mAP@R, R-Precision) with CxC; or "
+            "CxC alone, also within images and within captions, from its own files in evaluate.cxc.",
+        ),
+        WITHOUT_DISTRACTORS,
+    ] = None
+    metrics: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--metric",
+            metavar="NAME",
+            multiple=True,
+            show_default="evaluate.metrics",
+            help="Also this metric, as ir_measures writes it: nDCG@10, MRR, Recall@100, AP, mAP@R, mR. May be given "
+            "several times.",
+        ),
+    ] = ()
+    run: Annotated[
+        Path | None,
+        click.option(
+            "--run",
+            type=OutputPath(),
+            metavar="FILE",
+            help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
+            "does (.json) or as TREC.",
+        ),
+        OF_FILES,
+        OF_ONE_FILE,
+    ] = None
+    top: Annotated[
+        int | None,
+        click.option(
+            "--top",
+            type=click.IntRange(min=1),
+            show_default="100",
+            help="How many candidates --run writes.",
+        ),
+        OF_FILES,
+        OF_ONE_FILE,
+    ] = None
+    save_qrels: Annotated[
+        Path | None,
+        click.option(
+            "--save-qrels",
+            type=OutputPath(),
+            metavar="FILE",
+            help="Also write the right answers as TREC qrels, for other tools that read the run.",
+        ),
+        OF_FILES,
+        OF_ONE_FILE,
+    ] = None
+    per_query: Annotated[
+        Path | None,
+        click.option(
+            "--per-query",
+            type=OutputPath(endings=(".parquet", ".csv")),
+            metavar="FILE",
+            help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).",
+        ),
+    ] = None
+    card: Annotated[
+        Path | None,
+        click.option(
+            "--card",
+            type=OutputPath(endings=(".html",)),
+            metavar="FILE",
+            help="Also write a page on the scores: ranks, ties, hubs, duplicates, worst queries, digests. It "
+            "shows photographs and captions where --manifest or a store's record names the data set.",
+        ),
+        OF_ONE_FILE,
+    ] = None
+    scheduler: Annotated[str | None, options.scheduler] = None
+    output: Annotated[
+        str,
+        measuring.printed(
+            verbose="each of several systems by itself, with ranks and all intervals",
+            latex="the rows of a paper's table in LaTeX",
+            markdown="them in Markdown",
+            csv="them as CSV",
+            json="JSON, with all that was measured",
+            model_index="the model-index of a model card on Hugging Face",
+        ),
+    ] = "text"
+    beside: Annotated[
+        str | None,
+        click.option(
+            "--beside",
+            metavar="BENCHMARK[:METHODS]",
+            help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
+            "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD.",
+        ),
+        OF_FILES,
+        WITHOUT_DISTRACTORS,
+    ] = None
 
-        of_run = inspect.signature(evaluate_run).parameters
-        given["per_query"] = given["files"].per_query
-        evaluate_run(**{name: value for name, value in given.items() if name in of_run})
-        return
-    from stages.evaluate import evaluate
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that is measured alone; none where the run is measured."""
+        if self.embeddings is None:
+            return self.systems
+        return (*self.systems, ":".join(self.embeddings))
 
-    evaluate(**given)
+    def check(self) -> None:
+        if self.top and not self.run:
+            raise InputError("--top says how many candidates --run writes; give --run")
+        if not any(Source(file).is_encoder for file in self.files):
+            self.refuse(OF_ENCODERS)
+        if self.distractors:
+            self.refuse(WITHOUT_DISTRACTORS)
+        elif not self.files:
+            self.refuse(OF_FILES)
+            options.refuse_shipped()
+        if self.beside and self.output == "verbose":
+            raise InputError("--verbose prints no published rows; leave it or --beside out")
+        if len(self.files) != 1:
+            self.refuse(OF_ONE_FILE)
+
+
+evaluate_command = options.command(
+    EvaluateOptions, "evaluate.evaluate", options.with_settings_or_shipped, options.of_dataset
+)

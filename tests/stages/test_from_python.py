@@ -23,6 +23,7 @@ from stages import cli
 from stages.commands.add import AddOptions
 from stages.commands.compare import CompareOptions
 from stages.commands.data import ManifestOptions
+from stages.commands.evaluate import EvaluateOptions
 from stages.commands.project import SampleOptions
 from stages.compare import compare
 from stages.data import make_manifest
@@ -49,7 +50,10 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
     render_sample(paths, chosen, SampleOptions())
     make_manifest(paths, chosen, ManifestOptions(name="sample"))
     assert "12 images" in capfd.readouterr().out
-    evaluate(paths, chosen, ("a.npy",), columns=Columns(captions_per_image=5), output="json")
+    options = EvaluateOptions(
+        systems=("a.npy",), columns=Columns(captions_per_image=5), output="json"
+    )
+    evaluate(paths, chosen, options)
     assert json.loads(capfd.readouterr().out)[0]["protocol"] == "all"
     compare(paths, chosen, CompareOptions(systems=("a.npy", "b.npy")))
     assert "a" in capfd.readouterr().out
@@ -57,10 +61,12 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
 
 def test_they_need_no_click_context(root: Path) -> None:
     script = (
-        "import click; from pathlib import Path; from pipeline import settings; "
+        "import click; from pathlib import Path; from pipeline.foundation import settings; "
         "from pipeline.foundation.settings.paths import Paths; "
+        "from stages.commands.evaluate import EvaluateOptions; "
         "from stages.evaluate import evaluate; click.get_current_context = None; "
-        f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), ('a.npy',))"
+        f"evaluate(Paths(Path('.')), settings.load(Path({str(ROOT / 'params.yaml')!r})), "
+        "EvaluateOptions(systems=('a.npy',)))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=True
@@ -75,7 +81,7 @@ def test_arguments_of_several_options_have_the_default_of_these() -> None:
             if not (isinstance(taken, type) and issubclass(taken, Options)):
                 continue
             for field in dataclasses.fields(taken):
-                (option,) = field.type.__metadata__
+                option = field.type.__metadata__[0]
                 if isinstance(option, Group) and option.options:
                     default = field.default
                     if default is dataclasses.MISSING:
