@@ -6,7 +6,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # A module is compiled when it is first imported, and kept: less than a third of what is installed.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: repro setup test test-old-cpu test-quick browser-test ranx-test lint format bench docs
+.PHONY: border repro setup test test-old-cpu test-quick browser-test ranx-test lint format bench docs
 
 repro: setup
 	dvc repro
@@ -56,6 +56,10 @@ QUICK := compute evaluation/judgements evaluation/metrics evaluation/retrieval e
 
 test-quick: .venv/dev-ready
 	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser and not ranx" $(addprefix tests/,$(QUICK))
+
+# The quick tests without each extension in turn: a minute for each.
+border: .venv/dev-ready
+	OMP_NUM_THREADS=1 python -m pytest -n 2 -m border tests/test_border.py
 
 # Debian: apt-get install chromium
 browser-test: .venv/dev-ready

@@ -15,11 +15,11 @@ from pathlib import Path
 import mteb
 import numpy as np
 
+from pipeline.extensions.mteb.models import MtebEncoder, of_split
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import RECALLS, evaluate
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings.paths import Paths
-from pipeline.run.studies.mteb import MtebEncoder, of_split
 
 
 class Kept(MtebEncoder):

@@ -12,7 +12,6 @@ import sys
 import warnings
 from collections.abc import Callable
 from functools import partial, wraps
-from importlib import import_module
 from typing import Any
 
 import click
@@ -21,7 +20,7 @@ from click.shell_completion import CompletionItem
 
 from pipeline.foundation.files import regular
 from pipeline.foundation.files.atomic import READ_ONLY
-from pipeline.foundation.parts import extras
+from pipeline.foundation.parts import extension, extras, lazy
 from pipeline.foundation.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, terminal, values
 
@@ -80,7 +79,6 @@ GROUPS = {
     "lab": (
         "Studies and measurements, and what `dvc repro` calls before a run.",
         {
-            "hard-negatives": "Measure how often a right caption beats a nearly equal one.",
             "study": "Test on your data which of the papers' claims hold.",
             "synthetic": "Learn known pooling patterns with GPO's generators.",
             "throughput": "Time poolings and retrieval on this machine.",
@@ -90,7 +88,7 @@ GROUPS = {
         },
     ),
 }
-# Every command by its whole name, such as `store verify` -> its purpose.
+# Every command of the core by its whole name, such as `store verify` -> its purpose.
 COMMANDS = {
     name: purpose
     for section in SECTIONS.values()
@@ -123,10 +121,7 @@ EXTRAS = {"extract": "features"} | dict.fromkeys(
         "embed",
         "rerank",
         "search",
-        *(
-            f"lab {name}"
-            for name in ("hard-negatives", "study", "synthetic", "throughput", "machine", "plan")
-        ),
+        *(f"lab {name}" for name in ("study", "synthetic", "throughput", "machine", "plan")),
     ),
     "training",
 )
@@ -151,14 +146,32 @@ def file_of(name: str) -> str:
     )
 
 
-def command(name: str) -> click.Command:
-    """Import a command of COMMANDS, with what all commands have in common."""
+def commands() -> dict[str, str]:
+    """Every command by its whole name -> its purpose, also those of extensions."""
+    added = extension.commands()
+    return COMMANDS | {name: of.purpose for name, of in added.items()}
+
+
+def extra_of(name: str) -> str | None:
+    """The extra without which a command can do nothing."""
+    if name in COMMANDS:
+        return EXTRAS.get(name)
+    return extension.commands()[name].extra
+
+
+def place_of(name: str) -> str:
+    """Where a command is defined, as "module:object"."""
+    if name not in COMMANDS:
+        return extension.commands()[name].place
     called = name.split()[-1].replace("-", "_")
-    imported: click.Command = getattr(
-        import_module(f"stages.commands.{file_of(name)}"), f"{called}_command"
-    )
+    return f"stages.commands.{file_of(name)}:{called}_command"
+
+
+def command(name: str) -> click.Command:
+    """Import a command, with what all commands have in common."""
+    imported: click.Command = lazy.imported(place_of(name))
     if not any(option.name == "quiet" for option in imported.params):
-        imported.callback = _having(EXTRAS.get(name), name, imported.callback)
+        imported.callback = _having(extra_of(name), name, imported.callback)
         imported.params += progress.options()
         for parameter in imported.params:
             parameter.type = values.checked(parameter.type)
@@ -175,28 +188,47 @@ class Commands(click.Group):
     is used.
     """
 
-    sections = SECTIONS
+    core = SECTIONS
     prefix = ""
 
     @classmethod
     def of_group(cls, name: str) -> "Commands":
-        purpose, commands = GROUPS[name]
+        purpose, commands_of_group = GROUPS[name]
         group = cls(name, help=purpose)
-        group.sections, group.prefix = {"Commands": commands}, f"{name} "
+        group.core = {"Commands": commands_of_group}
+        group.prefix = f"{name} "
         return group
 
+    @property
+    def sections(self) -> dict[str, dict[str, str]]:
+        """Section -> command -> its purpose; those of extensions come last."""
+        sections = {title: dict(of_section) for title, of_section in self.core.items()}
+        for whole_name, added in extension.commands().items():
+            group, _, name = whole_name.rpartition(" ")
+            if group == self.prefix.strip():
+                title = "Commands" if group else added.section
+                sections[title][name] = added.purpose
+        return sections
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for section in self.sections.values() for name in section]
+        names: list[str] = []
+        for of_section in self.sections.values():
+            names += of_section
+        return names
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if " " in cmd_name:
             return None
         name = self.prefix + cmd_name
-        return self.of_group(name) if name in GROUPS else command(name)
+        if name in GROUPS:
+            return self.of_group(name)
+        if name in COMMANDS or name in extension.commands():
+            return command(name)
+        return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args[0] not in self.list_commands(ctx) and not args[0].startswith("-"):
-            known = dict.fromkeys([*self.list_commands(ctx), *COMMANDS])
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            known = dict.fromkeys([*self.list_commands(ctx), *commands()])
             raise unknown("command", args[0], known, f"`{ctx.command_path} --help`")
         return super().resolve_command(ctx, args)
 

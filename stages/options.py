@@ -226,9 +226,15 @@ def _with_option(
 
 
 def stage(function: str) -> Callable[..., None]:
-    """Import the function of `stages` that does a command's work, FILE.NAME: it may need torch."""
-    file, _, name = function.partition(".")
-    return cast(Callable[..., None], getattr(import_module(f"stages.{file}"), name))
+    """Import the function that does a command's work: it may need torch.
+
+    function: FILE.NAME of `stages`, or "module:name" of an extension or another package.
+    """
+    module, colon, name = function.partition(":")
+    if not colon:
+        file, _, name = function.partition(".")
+        module = f"stages.{file}"
+    return cast(Callable[..., None], getattr(import_module(module), name))
 
 
 def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:

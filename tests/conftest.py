@@ -22,6 +22,8 @@ from pipeline.make.features import extraction
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore
 
+# Its fixtures are there for all tests.
+pytest_plugins = ["command_line"]
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 
 

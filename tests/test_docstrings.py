@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FILES = sorted(ROOT.glob("pipeline/**/*.py"))
+FILES = sorted(file for file in ROOT.glob("pipeline/**/*.py") if "extensions" not in file.parts)
 NOTHING = {"None", "NoReturn", "Iterator[None]"}
 GIVING = re.compile(r"(The|An?|Another|Whether|Return|Compose|Load|Open|Read|Build|Draw)\b")
 SECTIONS = re.compile(r"^(Args|Returns|Yields|Raises|Attributes):", re.MULTILINE)

@@ -43,7 +43,7 @@ def read(changes: tuple[str, ...]) -> Settings:
 
 def check(name: str, arguments: list[str]) -> None:
     """Parse a command line as the command does, and read its settings, without running it."""
-    assert name in cli.COMMANDS, name
+    assert name in cli.commands(), name
     command = cli.command(name)
     context = click.Context(command, info_name=name)
     values, _, order = command.make_parser(context).parse_args(

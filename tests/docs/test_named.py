@@ -66,7 +66,7 @@ def test_pages_name_files_and_what_stands_in_them() -> None:
 
 def options() -> set[str]:
     """The options of all commands, without their former names."""
-    commands = map(cli.command, cli.COMMANDS)
+    commands = map(cli.command, cli.commands())
     return {
         "--help",
         *(name for command in commands for option in command.params for name in option.opts),

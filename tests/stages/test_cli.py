@@ -53,12 +53,12 @@ def test_help_lists_every_command_with_its_purpose(run: Any) -> None:
     code, out, _ = run("--help")
     assert code == 0
     pages = {"": out} | {f"{group} ": run(group, "--help")[1] for group in cli.GROUPS}
-    for name, purpose in cli.COMMANDS.items():
+    for name, purpose in cli.commands().items():
         group, last = re.fullmatch(r"(\S+ |)(\S+)", name).groups()
         assert re.search(rf"^  {last} +{re.escape(purpose)}$", pages[group], re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", cli.commands())
 def test_every_command_has_help_with_an_example(name: str, run: Any) -> None:
     code, out, _ = run(*name.split(), "--help")
     assert code == 0

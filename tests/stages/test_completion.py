@@ -118,7 +118,7 @@ def test_what_is_no_section_of_the_settings_completes_to_nothing(typed: str) -> 
 def test_commands_of_groups_are_completed_without_being_imported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cli, "import_module", None)
+    monkeypatch.setattr(cli.lazy, "imported", None)
     assert completed("sto") == ["store"]
     assert completed("store", "") == list(cli.GROUPS["store"][1])
     assert "--version" in completed("--")

@@ -76,8 +76,8 @@ def test_they_need_no_click_context(root: Path) -> None:
 
 def test_arguments_of_several_options_have_the_default_of_these() -> None:
     compared = []
-    for file in sorted({cli.file_of(command) for command in cli.COMMANDS}):
-        for taken in vars(import_module(f"stages.commands.{file}")).values():
+    for module in sorted({cli.place_of(name).partition(":")[0] for name in cli.commands()}):
+        for taken in vars(import_module(module)).values():
             if not (isinstance(taken, type) and issubclass(taken, Options)):
                 continue
             for field in dataclasses.fields(taken):
@@ -92,10 +92,12 @@ def test_arguments_of_several_options_have_the_default_of_these() -> None:
 
 
 def test_functions_that_commands_name_as_text_are_there() -> None:
-    text = "".join(
-        file.read_text(encoding="utf-8") for file in (ROOT / "stages" / "commands").glob("*.py")
-    )
-    named = re.findall(r'\b(?:command\(\s*\w+,|stage\()\s*"([\w.]+)"', text)
+    files = [
+        *(ROOT / "stages" / "commands").glob("*.py"),
+        *(ROOT / "pipeline" / "extensions").glob("*/command.py"),
+    ]
+    text = "".join(file.read_text(encoding="utf-8") for file in files)
+    named = re.findall(r'\b(?:command\(\s*\w+,|stage\()\s*"([\w.:]+)"', text)
     assert len(named) > 20
     assert all(callable(stage(name)) for name in named)
 

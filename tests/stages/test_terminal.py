@@ -318,7 +318,7 @@ def test_where_none_is_meant_all_are_listed_and_of_many_those_that_are_near() ->
     assert str(unknown("recipe", "zzzzz", many)) == "unknown recipe 'zzzzz'; there are 24"
 
 
-@pytest.mark.parametrize("name", cli.COMMANDS)
+@pytest.mark.parametrize("name", cli.commands())
 def test_help_fits_and_its_examples_can_be_pasted(
     name: str, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

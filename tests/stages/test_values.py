@@ -27,7 +27,7 @@ Refused = Callable[..., str]
 
 
 def options() -> Iterator[tuple[str, click.Parameter]]:
-    for name in cli.COMMANDS:
+    for name in cli.commands():
         yield from ((name, each) for each in cli.command(name).params)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pipeline.foundation.parts import plugins
+from pipeline.foundation.parts import extension, plugins
 from pipeline.foundation.parts.errors import InputError, look_up, refusing, unknown
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     """A lookup table from names to "module:object" or "module:object.attribute", each imported when
     it is looked up.
 
-    After its own names come those that installed packages add by entry points, see
-    `pipeline.foundation.parts.plugins`. These are looked for when the table is listed, or asked for
-    a name that is not its own.
+    After its own names come those of extensions (`pipeline.foundation.parts.extension`), and those
+    that installed packages add by entry points (`pipeline.foundation.parts.plugins`). They are
+    looked for when the table is listed, or asked for a name that is not its own.
 
     kind: "poolings", with entry points of the group "vse_pipeline.poolings". one: what one is
     called in messages; None for the kind without its s. base: the place of the
@@ -100,13 +100,13 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     def __getitem__(self, name: str) -> Named:
         with self._blamed(name):
             value: Named = imported(self._place(name))
-            if self._base and name not in self._places:
+            if self._base and not self.is_built_in(name):
                 _check(value, imported(self._base))
         return value
 
     def is_built_in(self, name: str) -> bool:
-        """Whether a name is the table's own, not another package's."""
-        return name in self._places
+        """Whether a name is the table's own or an extension's, not another package's."""
+        return name in self._places or name in extension.parts(self.kind)
 
     def find(self, name: str) -> Named:
         """Import an entry."""
@@ -191,7 +191,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         try:
             yield
         except Exception as error:  # what a package's own code raises may be anything
-            if name in self._places:
+            if self.is_built_in(name):
                 raise
             package = self._added()[name].package
             raise InputError(
@@ -202,20 +202,29 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
     def _place(self, name: str) -> str:
         if name in self._places:
             return self._places[name]
+        if self.is_built_in(name):
+            return extension.parts(self.kind)[name]
         return self._added()[name].place
 
+    def _all(self) -> dict[str, str]:
+        """Every name and its place: the table's own, those of extensions, of other packages."""
+        added = {name: offer.place for name, offer in self._added().items()}
+        return self._built_in() | added
+
+    def _built_in(self) -> dict[str, str]:
+        return {**self._places, **extension.parts(self.kind)}
+
     def _added(self) -> Mapping[str, plugins.Offer]:
-        return plugins.besides(self.kind, self._places)
+        return plugins.besides(self.kind, self._built_in())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places or name in self._added()
+        return self.is_built_in(str(name)) or name in self._added()
 
     def __iter__(self) -> Iterator[str]:
-        yield from self._places
-        yield from self._added()
+        return iter(self._all())
 
     def __len__(self) -> int:
-        return len(self._places) + len(self._added())
+        return len(self._all())
 
 
 def _check(part: object, base: type) -> None:

@@ -19,7 +19,6 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable(
         "poolings": "pipeline.make.heads.pooling:POOLINGS",
         "protocols": "pipeline.foundation.evaluation.retrieval:PROTOCOLS",
         "readers": "pipeline.foundation.manifest.build:READERS",
-        "readers of questions": "pipeline.run.studies.hard_negatives.questions:READERS",
         "rescorers": "pipeline.judge.systems.rescoring:RESCORERS",
         "scorers": "pipeline.judge.systems.reranking:SCORERS",
         "tables": "pipeline.run.report.tables:TABLES",

@@ -41,7 +41,7 @@ GIVEN = {
 }
 # Commands that need an extra only for some of what they do.
 SOMETIMES = {"score": "training"}
-TRIED = [name for name in cli.COMMANDS if name not in ("init", "lab sample")]
+TRIED = [name for name in cli.commands() if name not in ("init", "lab sample")]
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_every_command_works_or_names_its_extra(
     assert code in (0, 2), output
     errors = [line for line in output.splitlines() if line.startswith("error: ")]
     assert len(errors) == (code == 2), output
-    extra = cli.EXTRAS.get(command) or SOMETIMES.get(command)
+    extra = cli.extra_of(command) or SOMETIMES.get(command)
     if extra is None:
         assert "pip install" not in "".join(errors)
     else:
@@ -100,7 +100,7 @@ def test_files_are_measured_and_compared(
         vectors,
         compared,
     )
-    assert all(f" {name.split()[0]} " in asked[1] for name in cli.COMMANDS)
+    assert all(f" {name.split()[0]} " in asked[1] for name in cli.commands())
     assert '"R@1"' in matrix[1]
     assert (tmp_path / "x.run").exists()
     assert several[0] == 2

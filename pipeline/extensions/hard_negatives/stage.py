@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.extensions import hard_negatives as room
+from pipeline.extensions.hard_negatives import accuracy, questions as asking, swaps
+from pipeline.extensions.hard_negatives.command import HardNegativesOptions
 from pipeline.foundation.compute import made_with
 from pipeline.foundation.files import atomic, digest
 from pipeline.foundation.manifest import Manifest
@@ -17,10 +20,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.tables import text
 from pipeline.judge.tables.table import MISSING, grid, number
 from pipeline.make import dual_encoders, training
-from pipeline.run.studies import hard_negatives as room
-from pipeline.run.studies.hard_negatives import accuracy, questions as asking, swaps
 from stages import scored_systems
-from stages.commands.hard_negatives import HardNegativesOptions
 from stages.progress import say
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tiny_dual_encoders import FOLDERS, LIMIT
 
+from pipeline.extensions.hard_negatives import stage as hard_negatives
+from pipeline.extensions.hard_negatives.questions import Question
+from pipeline.extensions.hard_negatives.systems import OfHead
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.made import Made
-from pipeline.run.studies.hard_negatives.questions import Question
-from pipeline.run.studies.hard_negatives.systems import OfHead
-from stages import hard_negatives
 
 HEAD = "vse2ad-region-bigru-s0"
 

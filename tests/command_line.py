@@ -1,4 +1,4 @@
-"""Commands, run in this process."""
+"""Fixtures of commands that are run in this process, and of projects to run them in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
 from stages import cli
 
-PARAMS = str(Path(__file__).parents[2] / "params.yaml")
+PARAMS = str(Path(__file__).parents[1] / "params.yaml")
 Cli = Callable[..., tuple[int, str, str]]
 
 

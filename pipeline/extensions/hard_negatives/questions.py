@@ -36,11 +36,11 @@ from pipeline.foundation.settings import first_fault
 
 READERS: lazy.LookupTable[Callable[[Path, LeftOut], list["Question"]]] = lazy.LookupTable(
     {
-        "csv": "pipeline.run.studies.hard_negatives.questions:from_csv",
-        "entries": "pipeline.run.studies.hard_negatives.questions:from_entries",
-        "sugarcrepe": "pipeline.run.studies.hard_negatives.questions:sugarcrepe",
-        "aro": "pipeline.run.studies.hard_negatives.questions:aro",
-        "winoground": "pipeline.run.studies.hard_negatives.questions:winoground",
+        "csv": "pipeline.extensions.hard_negatives.questions:from_csv",
+        "entries": "pipeline.extensions.hard_negatives.questions:from_entries",
+        "sugarcrepe": "pipeline.extensions.hard_negatives.questions:sugarcrepe",
+        "aro": "pipeline.extensions.hard_negatives.questions:aro",
+        "winoground": "pipeline.extensions.hard_negatives.questions:winoground",
     },
     "readers of questions",
     "format of questions",

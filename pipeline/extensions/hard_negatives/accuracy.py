@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline.extensions.hard_negatives.questions import Question
 from pipeline.foundation.evaluation.retrieval.ranks import Floats
 from pipeline.foundation.evaluation.statistics.wilson import of_mean_share
-from pipeline.run.studies.hard_negatives.questions import Question
 
 CONFIDENCE = 0.95
 

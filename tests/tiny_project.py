@@ -11,7 +11,7 @@ from preloaded import Commands
 
 from pipeline.make.features.project import new
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 BINARIES = Path(sys.executable).parent
 TINY = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 ABLATIONS = ["vse2ad-noadopt", "vse_infty"]

@@ -7,6 +7,8 @@ and wrong.
                    (with words.yaml)
     systems.py     the systems that are asked: a trained head, or a pretrained dual encoder
     accuracy.py    from similarities to accuracies with intervals over images
+    command.py     `pipeline lab hard-negatives`: its options
+    stage.py       and what it does
 
 A new format is a file here and a line in `READERS`.
 """
@@ -14,8 +16,25 @@ A new format is a file here and a line in `READERS`.
 from typing import TYPE_CHECKING
 
 from pipeline.foundation.parts import lazy
+from pipeline.foundation.parts.extension import Command, Extension
 
 if TYPE_CHECKING:
-    from pipeline.run.studies.hard_negatives import systems
+    from pipeline.extensions.hard_negatives import systems
+
+EXTENSION = Extension(
+    parts={
+        "kinds of parts": {
+            "readers of questions": "pipeline.extensions.hard_negatives.questions:READERS"
+        }
+    },
+    commands={
+        "lab hard-negatives": Command(
+            section="lab",
+            purpose="Measure how often a right caption beats a nearly equal one.",
+            place="pipeline.extensions.hard_negatives.command:hard_negatives_command",
+            extra="training",
+        )
+    },
+)
 
 lazy.imports(__name__)

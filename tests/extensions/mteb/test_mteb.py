@@ -16,6 +16,7 @@ import tiny_dual_encoders
 from PIL import Image
 from tiny_bert import tiny_bert
 
+from pipeline.extensions.mteb.models import Images, MtebCrossEncoder, MtebEncoder, of_split
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import evaluate
@@ -28,7 +29,6 @@ from pipeline.make import training
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.training.pair_scorers import CrossScorer, LateScorer
 from pipeline.make.training.source import stored
-from pipeline.run.studies.mteb import Images, MtebCrossEncoder, MtebEncoder, of_split
 
 pytestmark = pytest.mark.slow
 SETTINGS = settings.load(

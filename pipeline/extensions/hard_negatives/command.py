@@ -1,4 +1,4 @@
-"""The command line of `stages.hard_negatives`."""
+"""The options of `pipeline lab hard-negatives`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,5 +85,7 @@ class HardNegativesOptions(options.Options):
 
 
 hard_negatives_command = options.command(
-    HardNegativesOptions, "hard_negatives.hard_negatives", options.with_settings_or_shipped
+    HardNegativesOptions,
+    "pipeline.extensions.hard_negatives.stage:hard_negatives",
+    options.with_settings_or_shipped,
 )

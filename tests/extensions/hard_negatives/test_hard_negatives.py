@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pipeline.extensions.hard_negatives import accuracy, questions as published
+from pipeline.extensions.hard_negatives.questions import Question
+from pipeline.extensions.hard_negatives.swaps import SWAPS, of_captions
 from pipeline.foundation.evaluation.statistics.wilson import wilson
 from pipeline.foundation.parts.errors import InputError
-from pipeline.run.studies.hard_negatives import accuracy, questions as published
-from pipeline.run.studies.hard_negatives.questions import Question
-from pipeline.run.studies.hard_negatives.swaps import SWAPS, of_captions
 
 
 def write(path: Path, held: object) -> Path:

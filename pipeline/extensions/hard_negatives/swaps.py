@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from importlib import resources
 
+from pipeline.extensions.hard_negatives.questions import Question
 from pipeline.foundation.files.parsing import from_yaml
-from pipeline.run.studies.hard_negatives.questions import Question
 
-WORDS_FILE = resources.files("pipeline.run.studies.hard_negatives") / "words.yaml"
+WORDS_FILE = resources.files("pipeline.extensions.hard_negatives") / "words.yaml"
 WORDS = from_yaml(WORDS_FILE.read_text(encoding="utf-8"))
 COLOURS = WORDS["colours"]
 SAME_COLOUR = WORDS["same_colour"]

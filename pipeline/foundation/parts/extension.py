@@ -1,0 +1,52 @@
+"""Extensions: the folders of `pipeline/extensions`, each of which says what it adds to the core."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that an extension adds."""
+
+    section: str  # The section of `pipeline --help`, or the group such as `lab`, that it stands in
+    purpose: str
+    place: str  # "module:object" of the click command
+    extra: str | None = None  # Without which it can do nothing
+
+
+@dataclass(frozen=True)
+class Extension:
+    """What an extension adds.
+
+    parts: Kind, as in `LookupTable`, to names to "module:object". commands: By their whole names.
+    """
+
+    parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    commands: Mapping[str, Command] = field(default_factory=dict)
+
+
+@cache
+def extensions() -> tuple[Extension, ...]:
+    """All extensions, in the order of `pipeline.extensions.EXTENSIONS`."""
+    names = import_module("pipeline.extensions").EXTENSIONS
+    return tuple(import_module(f"pipeline.extensions.{name}").EXTENSION for name in names)
+
+
+@cache
+def parts(kind: str) -> dict[str, str]:
+    """What extensions add to a table of parts: names to "module:object"."""
+    added: dict[str, str] = {}
+    for extension in extensions():
+        added |= extension.parts.get(kind, {})
+    return added
+
+
+@cache
+def commands() -> dict[str, Command]:
+    """The commands that extensions add, by their whole names."""
+    added: dict[str, Command] = {}
+    for extension in extensions():
+        added |= extension.commands
+    return added
