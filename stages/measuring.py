@@ -9,7 +9,7 @@ import click
 
 from pipeline.foundation.parts.errors import InputError
 from stages import options
-from stages.options import Group
+from stages.declared import Group, flag
 from stages.values import FilePath, PartName
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def printed(**forms: str) -> Group:
     choices = []
     for form, what in forms.items():
         flags = (*SHORT.get(form, ()), f"--{form.replace('_', '-')}")
-        choices.append(click.option(*flags, f"as_{form}", is_flag=True, help=f"Print {what}."))
+        choices.append(flag(*flags, f"as_{form}", help=f"Print {what}."))
     return Group("output", _form, *choices)
 
 
@@ -85,9 +85,7 @@ columns = Group(
         show_default="5",
         help="Without a manifest: how many consecutive captions each image has.",
     ),
-    click.option(
-        "--distance", is_flag=True, help="The matrix holds distances: the smallest is best."
-    ),
+    flag("--distance", help="The matrix holds distances: the smallest is best."),
     options.images(" that a model such as clip:FOLDER is to embed", in_store=False),
     click.option(
         "--captions",

@@ -15,7 +15,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("pipeline/**/*.py"), *ROOT.glob("stages/**/*.py")])
-COMMAND_LINE = {"stages.cli", "stages.commands", "stages.measuring", "stages.options"}
+COMMAND_LINE = {
+    "stages.cli",
+    "stages.commands",
+    "stages.declared",
+    "stages.measuring",
+    "stages.options",
+}
 SHARED = {
     "stages.card",
     "stages",

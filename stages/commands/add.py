@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import click
 
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class AddOptions(options.Options):
+class AddOptions(declared.Options):
     """Make the system NAME of scores or vectors that were computed elsewhere.
 
     It is then measured, fused, rescored, reranked, compared and traced like the run's systems, and
@@ -40,17 +40,14 @@ class AddOptions(options.Options):
     ] = None
     normalise: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--normalise",
-            is_flag=True,
             help="Divide each vector of --embeddings by its length, so that inner products are cosines.",
         ),
     ] = False
     distance: Annotated[
         bool,
-        click.option(
-            "--distance", is_flag=True, help="--scores holds distances: the smallest is best."
-        ),
+        declared.flag("--distance", help="--scores holds distances: the smallest is best."),
     ] = False
     dataset: Annotated[str | None, options.dataset] = None
     split: Annotated[
@@ -72,13 +69,13 @@ class AddOptions(options.Options):
 
     def check(self) -> None:
         if not self.embeddings:
-            options.refuse(
+            declared.refuse(
                 "normalise", why="is for --embeddings; a matrix holds similarities already"
             )
         elif self.distance:
-            options.refuse(
+            declared.refuse(
                 "distance", why="is for --scores; inner products of --embeddings are similarities"
             )
 
 
-add_command = options.command(AddOptions, "add.add", options.with_settings_or_shipped)
+add_command = declared.command(AddOptions, "add.add", options.with_settings_or_shipped)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from stages import measuring, options
+from stages import declared, measuring, options
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions(options.Options):
+class CompareOptions(declared.Options):
     """Test systems against each other on the same queries, images and captions aligned by id; with
     three or more, every pair.
 
@@ -56,12 +56,10 @@ class CompareOptions(options.Options):
     ] = "text"
     explain: Annotated[
         bool,
-        click.option(
-            "--explain", is_flag=True, help="Say below the table what each of its numbers is."
-        ),
+        declared.flag("--explain", help="Say below the table what each of its numbers is."),
     ] = False
 
 
-compare_command = options.command(
+compare_command = declared.command(
     CompareOptions, "compare.compare", options.with_settings_or_shipped
 )

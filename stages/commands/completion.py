@@ -5,11 +5,11 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompletionOptions(options.Options):
+class CompletionOptions(declared.Options):
     """Print the script that completes commands, options and names in a shell, by default the one
     that you use.
 
@@ -31,12 +31,11 @@ class CompletionOptions(options.Options):
     ] = None
     install: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--install",
-            is_flag=True,
             help="Write it to where the shell reads it, and say what was written.",
         ),
     ] = False
 
 
-completion_command = options.command(CompletionOptions, "completion.complete")
+completion_command = declared.command(CompletionOptions, "completion.complete")

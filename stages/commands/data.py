@@ -6,11 +6,11 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManifestOptions(options.Options):
+class ManifestOptions(declared.Options):
     """Turn annotations and a folder of images or clips into one checked table, the manifest of data
     set NAME.
 
@@ -61,26 +61,23 @@ class ManifestOptions(options.Options):
     ] = None
     without_images: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--without-images",
-            is_flag=True,
             help="Do not look for the image files, if features are imported and there are no photographs.",
         ),
     ] = False
     fetch: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--fetch",
-            is_flag=True,
             help="Download images that are named by http(s) addresses into the folder "
             "--images, from public addresses alone.",
         ),
     ] = False
     draw_splits: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--draw-splits",
-            is_flag=True,
             help="Where the annotations name no splits, draw 80 % of the images for "
             "train, 10 % for val and 10 % for test, the same each time, instead of test for all.",
         ),
@@ -106,13 +103,13 @@ class ManifestOptions(options.Options):
     ] = None
 
 
-manifest_command = options.command(
+manifest_command = declared.command(
     ManifestOptions, "data.make_manifest", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditOptions(options.Options):
+class AuditOptions(declared.Options):
     """Find images and captions that data sets A and B share, or the splits of A alone.
 
     A data set is named as its manifest; NAME:SPLIT is one split of it. One photograph is found by
@@ -153,4 +150,4 @@ class AuditOptions(options.Options):
     ] = None
 
 
-audit_command = options.command(AuditOptions, "data.audit", options.with_settings_or_shipped)
+audit_command = declared.command(AuditOptions, "data.audit", options.with_settings_or_shipped)

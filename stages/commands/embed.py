@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source, Workers
 
 
 @dataclass(frozen=True, kw_only=True)
-class EmbedOptions(options.Options):
+class EmbedOptions(declared.Options):
     """Embed the images and captions of data set NAME: for `pipeline search`, or as distractors of
     `pipeline evaluate`.
 
@@ -79,7 +79,7 @@ class EmbedOptions(options.Options):
 
     def check(self) -> None:
         if self.dataset is None:
-            options.refuse(
+            declared.refuse(
                 "source",
                 "name",
                 *options.USAGE,
@@ -89,9 +89,9 @@ class EmbedOptions(options.Options):
                 why="needs the NAME of a data set",
             )
         elif self.source and not self.source.is_encoder:
-            options.refuse(
+            declared.refuse(
                 "name", *options.USAGE, "batch_size", why="is for an encoder, KIND:PLACE"
             )
 
 
-embed_command = options.command(EmbedOptions, "embed.embed", options.with_settings_or_shipped)
+embed_command = declared.command(EmbedOptions, "embed.embed", options.with_settings_or_shipped)

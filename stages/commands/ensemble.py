@@ -8,14 +8,14 @@ import click
 
 from pipeline.foundation.settings.features import of_ensemble
 from pipeline.judge.systems.fusion.methods import FUSIONS
-from stages import measuring, options
+from stages import declared, measuring, options
 
 if TYPE_CHECKING:
     from pipeline.judge.systems.scores.judged import Columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnsembleOptions(options.Options):
+class EnsembleOptions(declared.Options):
     """Fuse systems, aligned by image and caption id. Running again does nothing if it is up to
     date.
 
@@ -73,9 +73,8 @@ class EnsembleOptions(options.Options):
     ] = ()
     keep_common: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--keep-common",
-            is_flag=True,
             help="Leave out images that a member lacks, because an engine failed for instance, and list them.",
         ),
     ] = False
@@ -89,7 +88,7 @@ class EnsembleOptions(options.Options):
 
     def check(self) -> None:
         if self.name is None:
-            options.refuse(
+            declared.refuse(
                 "members",
                 "fusion",
                 "weights",
@@ -101,7 +100,7 @@ class EnsembleOptions(options.Options):
                 why="needs the NAME of an ensemble",
             )
         elif not of_ensemble(self.name):
-            options.refuse(
+            declared.refuse(
                 "text",
                 "recipe",
                 "seed",
@@ -109,6 +108,6 @@ class EnsembleOptions(options.Options):
             )
 
 
-ensemble_command = options.command(
+ensemble_command = declared.command(
     EnsembleOptions, "ensemble.ensemble", options.with_settings_or_shipped
 )

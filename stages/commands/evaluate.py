@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from pipeline.foundation.parts.errors import InputError
-from stages import measuring, options
+from stages import declared, measuring, options
 from stages.arguments import Source
 from stages.values import OutputPath
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
     from pipeline.judge.systems.scores.judged import Columns, Truth
 
-OF_FILES = options.Scope("needs a FILE; the run is measured by its data set's card")
-OF_ONE_FILE = options.Scope("needs one FILE alone")
-OF_ENCODERS = options.Scope("is for a model, KIND:PLACE")
-WITHOUT_DISTRACTORS = options.Scope(
+OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
+OF_ONE_FILE = declared.Scope("needs one FILE alone")
+OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
+WITHOUT_DISTRACTORS = declared.Scope(
     "cannot be given with --distractors, which enlarge the pool of a head's store"
 )
 
-named_files = options.Group(
+named_files = declared.Group(
     "systems",
     lambda systems, more: systems + more,
     click.argument(
@@ -41,7 +41,7 @@ named_files = options.Group(
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluateOptions(options.Options):
+class EvaluateOptions(declared.Options):
     """Measure R@K and RSUM of the run's heads and ensembles into results/metrics.json, or of any
     files of scores.
 
@@ -76,9 +76,8 @@ class EvaluateOptions(options.Options):
     ] = None
     normalise: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--normalise",
-            is_flag=True,
             help="Divide each vector by its length, so that inner products are cosines.",
         ),
         OF_FILES,
@@ -86,9 +85,8 @@ class EvaluateOptions(options.Options):
     distractors: Annotated[tuple[Path, ...], options.distractors, OF_ONE_FILE] = ()
     record: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--record",
-            is_flag=True,
             help="Also write the numbers of a store to results/recorded.json: for tables of larger pools and of "
             "zero-shot retrieval.",
         ),
@@ -226,6 +224,6 @@ class EvaluateOptions(options.Options):
             self.refuse(OF_ONE_FILE)
 
 
-evaluate_command = options.command(
+evaluate_command = declared.command(
     EvaluateOptions, "evaluate.evaluate", options.with_settings_or_shipped, options.of_dataset
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from stages import measuring, options
+from stages import declared, measuring, options
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(options.Options):
+class ExplainOptions(declared.Options):
     """Search why a published number is not reached: captions, folds, ties, splits, types and what
     else people do differently, one at a time and together.
 
@@ -41,9 +41,8 @@ class ExplainOptions(options.Options):
     )
     normalise: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--normalise",
-            is_flag=True,
             help="Vectors are divided by their lengths where nothing is different.",
         ),
     ] = False
@@ -80,6 +79,6 @@ class ExplainOptions(options.Options):
     output: Annotated[str, measuring.output] = "text"
 
 
-explain_command = options.command(
+explain_command = declared.command(
     ExplainOptions, "explain.explain", options.with_settings_or_shipped
 )

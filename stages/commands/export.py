@@ -6,12 +6,12 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(options.Options):
+class ExportOptions(declared.Options):
     """Write HEAD, a trained head's name or folder or tuned:FOLDER, for use without this package.
 
     onnx: images.onnx reads items of images, captions.onnx token ids of captions, which
@@ -49,4 +49,4 @@ class ExportOptions(options.Options):
     ] = None
 
 
-export_command = options.command(ExportOptions, "export.export", options.with_settings_or_shipped)
+export_command = declared.command(ExportOptions, "export.export", options.with_settings_or_shipped)

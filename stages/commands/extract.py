@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import click
 
 from pipeline.foundation.settings.features import FEATURES
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExtractOptions(options.Options):
+class ExtractOptions(declared.Options):
     """Extract features of images, clips or captions into a store. Running again does nothing,
     resumes, or extracts the images that are new in the manifest.
 
@@ -92,26 +92,23 @@ class ExtractOptions(options.Options):
     ] = None
     retry_failed: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--retry-failed",
-            is_flag=True,
             help="Try the images again that failed in an earlier run.",
         ),
     ] = False
     same_features: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--same-features",
-            is_flag=True,
             help="Confirm that code which changed since the store was made makes "
             "the same features; the store is kept.",
         ),
     ] = False
     dry_run: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--dry-run",
-            is_flag=True,
             help="Print what it would take: images, bytes, and time from a "
             "short probe. A photograph that was replaced since `pipeline manifest` is found by the run alone.",
         ),
@@ -122,4 +119,4 @@ class ExtractOptions(options.Options):
         options.refuse_workers_of_both()
 
 
-extract_command = options.command(ExtractOptions, "extract.extract", options.with_settings)
+extract_command = declared.command(ExtractOptions, "extract.extract", options.with_settings)

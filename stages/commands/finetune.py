@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinetuneOptions(options.Options):
+class FinetuneOptions(declared.Options):
     """Train a dual encoder on: its projections, its last blocks, low-rank adapters in its blocks,
     or all of it.
 
@@ -80,9 +80,9 @@ class FinetuneOptions(options.Options):
 
     def check(self) -> None:
         if self.source is None:
-            options.refuse("recipe", "prompt", "seed", "out", why="needs --system")
+            declared.refuse("recipe", "prompt", "seed", "out", why="needs --system")
 
 
-finetune_command = options.command(
+finetune_command = declared.command(
     FinetuneOptions, "finetune.finetune", options.with_settings_or_shipped
 )

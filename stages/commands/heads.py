@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
-from stages import options, values
+from stages import declared, options, values
 
 if TYPE_CHECKING:
     from pipeline.foundation.settings import Variation
@@ -22,7 +22,7 @@ def _varied(**given: Any) -> "Variation":
 
 
 # Options that vary a recipe; the command takes `variation`.
-_variation = options.Group(
+_variation = declared.Group(
     "variation",
     _varied,
     click.option("--pooling", type=POOLING, help="Vary the recipe: the pooling of both sides."),
@@ -39,9 +39,8 @@ _variation = options.Group(
         show_default="as the recipe",
         help="Vary the recipe: train on captions in this language alone. May be given several times.",
     ),
-    click.option(
+    declared.flag(
         "--finetune",
-        is_flag=True,
         help="Vary the recipe: train the features' network too, from the images.",
     ),
     click.option(
@@ -55,7 +54,7 @@ _variation = options.Group(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainOptions(options.Options):
+class TrainOptions(declared.Options):
     """Train heads on one feature, select each one's best epoch on val. Running again does nothing,
     or resumes.
 
@@ -125,11 +124,11 @@ class TrainOptions(options.Options):
     changed: Annotated[tuple[str, ...], options.changed_settings] = ()
 
 
-train_command = options.command(TrainOptions, "heads.train", options.with_settings)
+train_command = declared.command(TrainOptions, "heads.train", options.with_settings)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvertOptions(options.Options):
+class ConvertOptions(declared.Options):
     """Turn a checkpoint of VSE∞'s released code (github.com/woodfrog/vse_infty, model_best.pth)
     into a head.
 
@@ -179,4 +178,4 @@ class ConvertOptions(options.Options):
     if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
 
 
-convert_command = options.command(ConvertOptions, "heads.convert", options.with_settings)
+convert_command = declared.command(ConvertOptions, "heads.convert", options.with_settings)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import click
 
-from stages import options, values
+from stages import declared, options, values
 
 if TYPE_CHECKING:
     from pipeline.judge.tables.latex import Style
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesOptions(options.Options):
+class TablesOptions(declared.Options):
     r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of
     the run's systems.
 
@@ -48,21 +48,16 @@ class TablesOptions(options.Options):
     ] = ()
     every: Annotated[
         bool,
-        click.option(
-            "--all", is_flag=True, help="Write the tables without a row of the run's systems, too."
-        ),
+        declared.flag("--all", help="Write the tables without a row of the run's systems, too."),
     ] = False
     delta: Annotated[
         bool,
-        click.option(
-            "--delta", is_flag=True, help="Add a column of differences to the published numbers."
-        ),
+        declared.flag("--delta", help="Add a column of differences to the published numbers."),
     ] = False
     letters: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--letters",
-            is_flag=True,
             help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.",
         ),
     ] = False
@@ -100,13 +95,13 @@ class TablesOptions(options.Options):
     ] = None
 
 
-tables_command = options.command(
+tables_command = declared.command(
     TablesOptions, "paper.write_tables", options.with_settings_or_shipped, options.of_dataset
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class FiguresOptions(options.Options):
+class FiguresOptions(declared.Options):
     r"""Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
     \input.
 
@@ -120,6 +115,6 @@ class FiguresOptions(options.Options):
     images: Annotated[Path | None, options.images(in_store=False)] = None
 
 
-figures_command = options.command(
+figures_command = declared.command(
     FiguresOptions, "paper.draw_figures", options.with_settings, options.of_dataset
 )

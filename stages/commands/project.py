@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import click
 
 from pipeline.foundation.parts.errors import InputError
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitOptions(options.Options):
+class InitOptions(declared.Options):
     """Write params.yaml, dvc.yaml and what `dvc repro` needs into DIR (default: here). Nothing is
     overwritten.
 
@@ -64,7 +64,7 @@ class InitOptions(options.Options):
     ] = None
 
 
-init_command = options.command(InitOptions, "project.init")
+init_command = declared.command(InitOptions, "project.init")
 
 
 def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
@@ -90,7 +90,7 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
 
 
 @dataclass(frozen=True, kw_only=True)
-class SettingsOptions(options.Options):
+class SettingsOptions(declared.Options):
     """Print the part KEY of the effective settings: params.yaml over the shipped ones, recipes
     merged with their bases.
 
@@ -104,18 +104,18 @@ class SettingsOptions(options.Options):
 
     key: Annotated[str | None, click.argument("key", required=False, shell_complete=_keys)] = None
     names: Annotated[
-        bool, click.option("--names", is_flag=True, help="Print only the names of KEY's parts.")
+        bool, declared.flag("--names", help="Print only the names of KEY's parts.")
     ] = False
-    every: Annotated[bool, click.option("--all", is_flag=True, help="Print all settings.")] = False
+    every: Annotated[bool, declared.flag("--all", help="Print all settings.")] = False
 
 
-settings_command = options.command(
+settings_command = declared.command(
     SettingsOptions, "project.show_settings", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOptions(options.Options):
+class SampleOptions(declared.Options):
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each time.
 
     Example: pipeline lab sample -S sample.images=60
@@ -123,16 +123,15 @@ class SampleOptions(options.Options):
 
     video: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--video",
-            is_flag=True,
             help="The data set sample_video: moving shots of two seconds in H.264, with "
             "captions about the movement too.",
         ),
     ] = False
 
 
-sample_command = options.command(
+sample_command = declared.command(
     SampleOptions, "project.render_sample", options.with_settings_or_shipped
 )
 
@@ -146,4 +145,4 @@ def machine_command() -> None:
 
     Example: pipeline lab machine
     """
-    options.stage("project.show_machine")()
+    declared.stage("project.show_machine")()

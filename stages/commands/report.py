@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportOptions(options.Options):
+class ReportOptions(declared.Options):
     """Write results/report.html: results with intervals, curves, what members add, queries,
     failures, provenance.
 
@@ -21,6 +21,6 @@ class ReportOptions(options.Options):
     images: Annotated[Path | None, options.images(in_store=False)] = None
 
 
-report_command = options.command(
+report_command = declared.command(
     ReportOptions, "report.write_report", options.with_settings, options.of_dataset
 )

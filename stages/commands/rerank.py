@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import click
 
-from stages import measuring, options, values
+from stages import declared, measuring, options, values
 from stages.arguments import Workers
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankOptions(options.Options):
+class RerankOptions(declared.Options):
     """Score each query's best candidates with a scorer of pairs, and put them in that order above
     all others.
 
@@ -59,9 +59,8 @@ class RerankOptions(options.Options):
     ] = None
     tune: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--tune",
-            is_flag=True,
             help="Choose k up to --k, and λ, by RSUM on the split val, or by its mean over languages.",
         ),
     ] = False
@@ -108,7 +107,7 @@ class RerankOptions(options.Options):
 
     def check(self) -> None:
         if self.retriever is None:
-            options.refuse(
+            declared.refuse(
                 "scorer",
                 "k",
                 "combine",
@@ -125,7 +124,7 @@ class RerankOptions(options.Options):
             )
             options.refuse_shipped()
         if self.tuned_on:
-            options.refuse(
+            declared.refuse(
                 "k",
                 "combine",
                 "weight",
@@ -133,7 +132,7 @@ class RerankOptions(options.Options):
                 why="cannot be given with --tuned-on, which sets it",
             )
         if self.distractors:
-            options.refuse(
+            declared.refuse(
                 "protocol",
                 "folds",
                 "tune",
@@ -141,6 +140,6 @@ class RerankOptions(options.Options):
             )
 
 
-rerank_command = options.command(
+rerank_command = declared.command(
     RerankOptions, "rerank.rerank_candidates", options.with_settings_or_shipped
 )

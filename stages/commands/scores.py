@@ -6,12 +6,12 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source, Workers
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreOptions(options.Options):
+class ScoreOptions(declared.Options):
     """Write similarity matrices, embeddings and ids of heads and dual encoders for the split
     score.split.
 
@@ -54,7 +54,7 @@ class ScoreOptions(options.Options):
 
     def check(self) -> None:
         if self.source:
-            options.refuse(
+            declared.refuse(
                 "feature",
                 "text",
                 "recipes",
@@ -62,7 +62,7 @@ class ScoreOptions(options.Options):
                 why="cannot be given with --system, which names the head",
             )
         elif self.feature is None:
-            options.refuse(
+            declared.refuse(
                 "text",
                 "recipes",
                 "seeds",
@@ -71,11 +71,11 @@ class ScoreOptions(options.Options):
             options.refuse_shipped()
 
 
-score_command = options.command(ScoreOptions, "scores.score", options.with_settings_or_shipped)
+score_command = declared.command(ScoreOptions, "scores.score", options.with_settings_or_shipped)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RescoreOptions(options.Options):
+class RescoreOptions(declared.Options):
     """Rescore SYSTEM by one rescorer; without SYSTEM, all heads and ensembles of the run by each of
     run.rescorers.
 
@@ -112,10 +112,10 @@ class RescoreOptions(options.Options):
 
     def check(self) -> None:
         if self.system is None:
-            options.refuse("name", "bank", why="needs a SYSTEM")
+            declared.refuse("name", "bank", why="needs a SYSTEM")
             options.refuse_shipped()
 
 
-rescore_command = options.command(
+rescore_command = declared.command(
     RescoreOptions, "scores.rescore", options.with_settings_or_shipped
 )

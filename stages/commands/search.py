@@ -6,12 +6,12 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchOptions(options.Options):
+class SearchOptions(declared.Options):
     """Find the images or captions nearest to TEXT or an image: a table, and a page of thumbnails.
     The search is exact.
 
@@ -79,4 +79,4 @@ class SearchOptions(options.Options):
     ] = None
 
 
-search_command = options.command(SearchOptions, "search.search", options.with_settings_or_shipped)
+search_command = declared.command(SearchOptions, "search.search", options.with_settings_or_shipped)

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import click
 
-from stages import options, values
+from stages import declared, options, values
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyOptions(options.Options):
+class VerifyOptions(declared.Options):
     """Check a feature store's ledger, checksums, shapes, counts and values; say what is wrong and
     where.
 
@@ -23,9 +23,8 @@ class VerifyOptions(options.Options):
     store: Annotated[Path, click.argument("store", type=options.FilePath())]
     repair: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--repair",
-            is_flag=True,
             help="Remove what is damaged: the command that made the store then makes it again.",
         ),
     ] = False
@@ -38,13 +37,13 @@ class VerifyOptions(options.Options):
     ] = None
 
 
-verify_command = options.command(
+verify_command = declared.command(
     VerifyOptions, "stores.verify_store", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriteOptions(options.Options):
+class RewriteOptions(declared.Options):
     """Rewrite a feature store with another dtype, compressor or shard size.
 
     Rows of images that are gone are left out, and the others are put in the manifest's order.
@@ -76,13 +75,13 @@ class RewriteOptions(options.Options):
     )
 
 
-rewrite_command = options.command(
+rewrite_command = declared.command(
     RewriteOptions, "stores.rewrite_store", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class CopyOptions(options.Options):
+class CopyOptions(declared.Options):
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from
     there.
 
@@ -95,11 +94,11 @@ class CopyOptions(options.Options):
     target: Annotated[Path, click.argument("target", type=options.FilePath(in_store=True))]
 
 
-copy_command = options.command(CopyOptions, "stores.copy_store")
+copy_command = declared.command(CopyOptions, "stores.copy_store")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ImportOptions(options.Options):
+class ImportOptions(declared.Options):
     """Import features of another code base into a store. Running again does nothing, or resumes.
 
     \b
@@ -157,13 +156,13 @@ class ImportOptions(options.Options):
     if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
 
 
-import_command = options.command(
+import_command = declared.command(
     ImportOptions, "stores.import_store", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportOptions(options.Options):
+class ExportOptions(declared.Options):
     """Write a split of a feature store as older code bases read it, or its card. Running again does
     nothing.
 
@@ -198,6 +197,6 @@ class ExportOptions(options.Options):
     )
 
 
-export_command = options.command(
+export_command = declared.command(
     ExportOptions, "stores.export_store", options.with_settings_or_shipped
 )

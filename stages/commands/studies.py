@@ -6,11 +6,11 @@ from typing import Annotated
 import click
 
 from pipeline.run.studies import synthetic
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyOptions(options.Options):
+class StudyOptions(declared.Options):
     """Test the papers' claims of manifests/claims.yaml on run.dataset, with every seed of
     run.seeds.
 
@@ -34,9 +34,8 @@ class StudyOptions(options.Options):
     ] = "val"
     no_training: Annotated[
         bool,
-        click.option(
+        declared.flag(
             "--no-training",
-            is_flag=True,
             help="Test the claims with the seeds whose heads are finished, and train nothing.",
         ),
     ] = False
@@ -44,11 +43,11 @@ class StudyOptions(options.Options):
     changed: Annotated[tuple[str, ...], options.changed_settings] = ()
 
 
-study_command = options.command(StudyOptions, "studies.study", options.with_settings)
+study_command = declared.command(StudyOptions, "studies.study", options.with_settings)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SyntheticOptions(options.Options):
+class SyntheticOptions(declared.Options):
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the
     published numbers.
 
@@ -83,13 +82,13 @@ class SyntheticOptions(options.Options):
     ] = ()
 
 
-synthetic_command = options.command(
+synthetic_command = declared.command(
     SyntheticOptions, "studies.learn_patterns", options.with_settings_or_shipped
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ThroughputOptions(options.Options):
+class ThroughputOptions(declared.Options):
     """Time every recipe's pooling, a query's answer and a cross-encoder's cost into
     results/throughput.json.
 
@@ -107,6 +106,6 @@ class ThroughputOptions(options.Options):
     scorer: Annotated[str | None, options.scorer] = None
 
 
-throughput_command = options.command(
+throughput_command = declared.command(
     ThroughputOptions, "studies.measure_throughput", options.with_settings_or_shipped
 )

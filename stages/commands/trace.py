@@ -6,11 +6,11 @@ from typing import Annotated
 
 import click
 
-from stages import options
+from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
-class TraceOptions(options.Options):
+class TraceOptions(declared.Options):
     """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
 
     A store holds similarities, or embeddings by `pipeline embed`.
@@ -57,6 +57,6 @@ class TraceOptions(options.Options):
     as_json: Annotated[bool, options.as_json] = False
 
 
-trace_command = options.command(
+trace_command = declared.command(
     TraceOptions, "trace.trace_result", options.with_settings_or_shipped
 )

@@ -27,8 +27,8 @@ from stages.commands.evaluate import EvaluateOptions
 from stages.commands.project import SampleOptions
 from stages.compare import compare
 from stages.data import make_manifest
+from stages.declared import Group, Options, stage
 from stages.evaluate import evaluate
-from stages.options import Group, Options, stage
 from stages.project import render_sample
 
 ROOT = Path(__file__).parents[2]

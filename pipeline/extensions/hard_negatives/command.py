@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import click
 
-from stages import options
+from stages import declared, options
 from stages.arguments import Source
 
 
 @dataclass(frozen=True, kw_only=True)
-class HardNegativesOptions(options.Options):
+class HardNegativesOptions(declared.Options):
     """Measure how often an image's caption is more similar to it than hard negatives: captions that
     are nearly the same and wrong.
 
@@ -77,14 +77,14 @@ class HardNegativesOptions(options.Options):
 
     def check(self) -> None:
         if self.source is None:
-            options.refuse("out", "device", why="needs --system")
+            declared.refuse("out", "device", why="needs --system")
         if self.questions is None:
-            options.refuse("form", why="needs QUESTIONS")
+            declared.refuse("form", why="needs QUESTIONS")
         if self.source is None or not self.source.is_encoder:
-            options.refuse(*options.USAGE, why="is for an encoder, KIND:PLACE")
+            declared.refuse(*options.USAGE, why="is for an encoder, KIND:PLACE")
 
 
-hard_negatives_command = options.command(
+hard_negatives_command = declared.command(
     HardNegativesOptions,
     "pipeline.extensions.hard_negatives.stage:hard_negatives",
     options.with_settings_or_shipped,

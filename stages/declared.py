@@ -1,0 +1,144 @@
+"""A command declared by a class: its fields are the command's options, its docstring the help."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, TypeAlias, TypeVar, cast
+
+import click
+from click.core import ParameterSource
+
+from pipeline.foundation.parts.errors import InputError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option: TypeAlias = Callable[[Command], Command]
+
+
+def flag(*names: str, help: str) -> Option:
+    """An option without a value."""
+    return click.option(*names, is_flag=True, help=help)
+
+
+class Group:
+    """Options of which a command takes one argument: what `build` makes of their values."""
+
+    def __init__(
+        self, argument: str, build: Callable[..., Any], *options: Callable[[Any], Any]
+    ) -> None:
+        self.argument = argument
+        self.build = build
+        self.options = options
+        parameters = click.command(self._with_options(lambda: None)).params
+        self.names = [str(parameter.name) for parameter in parameters]
+
+    def __call__(self, command: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def wrapped(**given: Any) -> None:
+            values = {name: given.pop(name) for name in self.names}
+            command(**{self.argument: self.build(**values)}, **given)
+
+        return self._with_options(wrapped)
+
+    def _with_options(self, command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(self.options):
+            command = option(command)
+        return command
+
+    def default(self) -> Any:
+        """The argument where none of the options is given."""
+        command = click.command(self._with_options(lambda: None))
+        with command.make_context(self.argument, [], resilient_parsing=True) as context:
+            return self.build(**context.params)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Where options have an effect; the fields of these options are marked with it.
+
+    why: the message where they have none, after the option.
+    """
+
+    why: str
+
+
+class Options:
+    """What a command takes: an argument or option of click for each field, which has its default.
+
+    Its docstring is the command's help. After the option, a field's type may name its scopes.
+    """
+
+    def check(self) -> None:
+        """Refuse options that have no effect beside the others. The command line alone does it."""
+
+    def refuse(self, scope: Scope) -> None:
+        """Refuse the options of a scope, where they have no effect."""
+        for field in dataclasses.fields(cast(Any, self)):
+            option, *scopes = cast(Any, field.type).__metadata__
+            if scope not in scopes:
+                continue
+            names = option.names if isinstance(option, Group) else [field.name]
+            refuse(*names, why=scope.why)
+
+
+def command(taken: type[Options], function: str, *around: Callable[..., Any]) -> click.Command:
+    """The command that takes these options, and calls a function of `stages` with them.
+
+    function: as for `stage`; around: what adds other options and arguments, such as
+    `with_settings`.
+    """
+
+    def run(**given: Any) -> None:
+        chosen = taken(**{field.name: given.pop(field.name) for field in fields})
+        chosen.check()
+        stage(function)(options=chosen, **given)
+
+    fields = dataclasses.fields(cast(Any, taken))
+    decorated: Callable[..., None] = run
+    for decorate in reversed(around):
+        decorated = decorate(decorated)
+    for field in reversed(fields):
+        decorated = _with_option(decorated, field)
+    return click.command(help=taken.__doc__)(decorated)
+
+
+def _with_option(
+    command: Callable[..., None], field: dataclasses.Field[Any]
+) -> Callable[..., None]:
+    """Add the option, argument or group of a field, with the field's name and default."""
+    option = cast(Any, field.type).__metadata__[0]
+    decorated: Any = option(command)
+    if not isinstance(option, Group):
+        parameter = decorated.__click_params__[-1]
+        parameter.name = field.name
+        if field.default is not dataclasses.MISSING:
+            parameter.default = field.default
+    return cast(Callable[..., None], decorated)
+
+
+def stage(function: str) -> Callable[..., None]:
+    """Import the function that does a command's work: it may need torch.
+
+    function: FILE.NAME of `stages`, or "module:name" of an extension or another package.
+    """
+    module, colon, name = function.partition(":")
+    if not colon:
+        file, _, name = function.partition(".")
+        module = f"stages.{file}"
+    return cast(Callable[..., None], getattr(import_module(module), name))
+
+
+def was_given(name: str) -> bool:
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse(*names: str, why: str) -> None:
+    """Check that the user did not give options that have no effect here. why: the message after the
+    option.
+    """
+    flags = {option.name: option.opts[-1] for option in click.get_current_context().command.params}
+    for name in names:
+        if was_given(name):
+            raise InputError(f"{flags[name]} {why}")
