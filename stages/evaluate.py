@@ -21,8 +21,14 @@ from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import EvaluateOptions
-from stages.measure import Evaluation, MeasuredPool, Unwritten, say_notes
-from stages.printed import print_numbers, with_metrics
+from stages.measure import (
+    Evaluation,
+    MeasuredPool,
+    Unwritten,
+    print_numbers,
+    say_notes,
+    with_metrics,
+)
 from stages.progress import Progress, say
 
 

@@ -21,8 +21,7 @@ from pipeline.run.provenance.results import Result
 from stages import scored_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import EvaluateOptions
-from stages.measure import Evaluation, MeasuredPool, Unwritten
-from stages.printed import print_numbers, with_metrics
+from stages.measure import Evaluation, MeasuredPool, Unwritten, print_numbers, with_metrics
 from stages.progress import say
 
 

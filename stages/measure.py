@@ -1,25 +1,41 @@
-"""One pool, measured as a command asks, with progress and notes on likely mistakes."""
+"""One pool, measured as a command asks, with progress and notes on likely mistakes; how the numbers
+are printed.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.foundation.evaluation.metrics import parse_all
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties, protocol
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings import Evaluate
+from pipeline.foundation.settings import Evaluate, Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.measured import Measured
 from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import evaluated
+from stages import terminal
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.run.provenance.results import EvaluateRequest
+
+
+def with_metrics(settings: Settings, names: tuple[str, ...]) -> Settings:
+    """The settings with other metrics, if any are named."""
+    if not names:
+        return settings
+    metrics = [str(metric) for metric in parse_all(names)]
+    chosen = settings.evaluate.model_copy(update={"metrics": metrics})
+    return settings.model_copy(update={"evaluate": chosen})
 
 
 @dataclass(frozen=True)
@@ -162,3 +178,63 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
             f"photographs, such as {seen[0]}: these numbers are not zero-shot. See `pipeline audit "
             f"{made.dataset}:{made.split} {made.training_data}:train`"
         )
+
+
+def print_numbers(
+    results: evaluated.Results,
+    output: str,
+    settings: Settings,
+    beside: str | None = None,
+    is_table: bool = True,
+) -> None:
+    """Print results, a list of systems and protocols.
+
+    Args:
+        results: The numbers.
+        output: A form of `evaluate`'s options, such as "latex".
+        settings: Those of typesetting.
+        beside: The benchmark whose published rows are printed above them.
+        is_table: Whether text is one table of all systems.
+    """
+    if output == "text" and is_table and not beside:
+        text = evaluated.to_table(results, terminal.strong, terminal.width(sys.stdout))
+    elif output in ("text", "verbose") and not beside:
+        text = evaluated.to_text(results, terminal.strong)
+    elif output == "json":
+        text = _json(results)
+    elif output == "model-index":
+        from pipeline.judge.tables import model_index
+
+        text = model_index.to_yaml(results)
+    else:
+        text = _rows(results, output, settings, beside)
+    terminal.echo(text)
+
+
+def _json(results: evaluated.Results) -> str:
+    entries = []
+    for _, numbers in results:
+        entry = dict(numbers)
+        if isinstance(entry.get("series"), evaluated.Series):
+            entry["series"] = entry["series"].name
+        entries.append(entry)
+    return json.dumps(entries, indent=1)
+
+
+def _rows(results: evaluated.Results, output: str, settings: Settings, beside: str | None) -> str:
+    """The rows of a paper's table in LaTeX, Markdown, CSV or text."""
+    from pipeline.judge.tables import latex, markdown
+    from pipeline.judge.tables.comma_separated import to_csv
+    from pipeline.judge.tables.fitting import Paper
+    from pipeline.run.report import rows  # and with them the papers' tables
+
+    table = rows.table(results, beside)
+    if output == "text":
+        return rows.to_text(table, terminal.strong)
+    if output == "csv":
+        return to_csv(table).rstrip("\n")
+    how = settings.typesetting
+    paper = Paper(how.column_width, how.text_width, how.text_height)
+    if output == "latex":
+        return latex.to_latex(table, paper, how.table_style)
+    return markdown.to_markdown(table, paper)

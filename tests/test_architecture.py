@@ -31,7 +31,6 @@ SHARED = {
     "stages.evaluate_run",
     "stages.measure",
     "stages.named_systems",
-    "stages.printed",
     "stages.scored_systems",
     "stages.values",
 }
