@@ -177,6 +177,15 @@ def test_nothing_imports_an_extension_but_itself() -> None:
     assert wrong == []
 
 
+def test_the_report_needs_nothing_that_extracts_or_trains() -> None:
+    """Parts bring their names for display, and are found in the tables of parts by their names."""
+    wrong = []
+    for name, imported in GRAPH.items():
+        if name.startswith("pipeline.run.report"):
+            wrong += [(name, other) for other in imported if wing(other) == "make"]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md"])
 def test_a_page_names_files_that_are_there(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")

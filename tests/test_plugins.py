@@ -4,6 +4,7 @@ in.
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,8 @@ from pipeline.foundation import artefacts, manifest
 from pipeline.foundation.parts import lazy, plugins
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make.heads import pooling
+from pipeline.run.report import names
+from pipeline.run.report.tables.ablations import ABLATIONS
 
 FIRST = '''"""The smallest."""
 
@@ -25,8 +28,6 @@ from .helpers_of_first import smallest
 
 class MinPool(Pooling):
     """The smallest of each dimension."""
-
-    title, paper = "MinPool", "none"
 
     def pool(self, items, valid):
         return smallest(items, valid)
@@ -81,13 +82,56 @@ def test_a_packages_part_is_built_by_its_name() -> None:
         pooling.build("sum", 2)
 
 
+TITLED = """
+from pipeline.foundation.settings import Section
+
+
+class MinPoolOptions(Section):
+    TITLE, IN_WORDS = "MinPool", "smallest-value"
+"""
+
+
+def test_a_packages_part_brings_its_names_for_display(first: Path) -> None:
+    """They are read from its options, without the part, which cannot be imported here."""
+    (first / "smallest.py").write_text("raise ImportError('no torch')\n", encoding="utf-8")
+    assert names.method("vse2ad-min") == "VSE+2AD, min pooling"
+    assert ABLATIONS["vse2ad_table4"].labels("vse2ad-min") == ("min",)
+    (first / "options.py").write_text(TITLED, encoding="utf-8")
+    importlib.invalidate_caches()
+    assert names.method("vse2ad-min") == "VSE+2AD, smallest-value pooling"
+    assert ABLATIONS["vse2ad_table4"].labels("vse2ad-min") == ("MinPool",)
+    assert "first.smallest" not in sys.modules
+
+
+@pytest.mark.parametrize("options", ["raise RuntimeError", "MinPoolOptions = 3", None])
+def test_no_package_can_keep_a_report_from_being_made(installed: Path, options: str | None) -> None:
+    """Its part goes by its name where its options are broken, and as a recipe where it is gone."""
+    if options:
+        offer(installed, "first", min="first.smallest:MinPool")
+        (installed / "first").mkdir()
+        (installed / "first" / "__init__.py").touch()
+        (installed / "first" / "options.py").write_text(options, encoding="utf-8")
+    shown = {True: "VSE+2AD, min pooling", False: "vse2ad-min"}
+    assert names.method("vse2ad-min") == shown[options is not None]
+    assert pooling.POOLINGS.title("min") == "min"
+
+
+def test_options_that_are_no_section_are_one_line(first: Path) -> None:
+    (first / "options.py").write_text("class MinPoolOptions:\n    even = 3\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"first 1\.0, .*: TypeError: first\.options\.MinPoolOptions"
+    ):
+        pooling.build("min", 2)
+
+
 def test_what_is_built_in_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(kind: str) -> dict[str, plugins.Offer]:
         raise AssertionError("searched")
 
     monkeypatch.setattr(plugins, "offered", search)
     assert "mean" in pooling.POOLINGS
-    assert pooling.build("mean", 2).title == "MeanPool"
+    assert pooling.build("mean", 2).dim == 2
+    assert pooling.POOLINGS.title("mean") == "MeanPool"
     with pytest.raises(AssertionError, match="searched"):
         list(pooling.POOLINGS)
 

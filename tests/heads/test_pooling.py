@@ -241,10 +241,9 @@ def test_bad_input_is_refused(variant: str, items: Tensor, counts: Tensor) -> No
 
 @pytest.mark.parametrize("name", POOLINGS)
 def test_a_pooling_has_a_title_and_a_source(name: str) -> None:
-    pooling = POOLINGS[name]
-    assert pooling.title
-    assert "Source: " in (pooling.__doc__ or "")
-    assert [each.title for each in POOLINGS.values()].count(pooling.title) == 1
+    assert POOLINGS.declared(name).TITLE
+    assert "Source: " in (POOLINGS[name].__doc__ or "")
+    assert [POOLINGS.title(other) for other in POOLINGS].count(POOLINGS.title(name)) == 1
 
 
 def test_adpool_starts_between_mean_and_softpool_and_can_learn() -> None:

@@ -232,7 +232,7 @@ def test_other_recipes_are_left_out(name: str, recipe: str) -> None:
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_a_pooling_has_a_row_of_its_own_without_more_lines(pooling: str) -> None:
     measured = system("coco", "coco_5k", recipe=f"vse2ad-{pooling}")
-    assert texts(built("vse2ad_table4", measured).panels[0])[-1][0] == POOLINGS[pooling].title
+    assert texts(built("vse2ad_table4", measured).panels[0])[-1][0] == POOLINGS.title(pooling)
 
 
 def test_other_features_and_encoders_are_left_out_of_the_analyses() -> None:

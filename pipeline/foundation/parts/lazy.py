@@ -116,7 +116,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """Find the class of options that a part declares, without importing it; `NoOptions` if it
         declares none.
         """
-        from pipeline.foundation.parts.section import NoOptions
+        from pipeline.foundation.parts.section import NoOptions, Section
 
         module, _, path = self._known(name).partition(":")
         package = module.rpartition(".")[0] or module
@@ -129,8 +129,22 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
                     raise
                 options = None
             part = path.rpartition(".")[2]
-            declared: type[Section] = getattr(options, f"{part}Options", NoOptions)
+            declared = getattr(options, f"{part}Options", NoOptions)
+            if not (isinstance(declared, type) and issubclass(declared, Section)):
+                raise TypeError(f"{beside}.{part}Options is no subclass of {Section.__name__}")
         return declared
+
+    def title(self, name: str, in_words: bool = False) -> str:
+        """What tables call a part, or what sentences do: as its options declare it, else its name.
+
+        A part is called by its name also where its package is not installed or cannot be imported.
+        """
+        try:
+            declared = self.declared(name)
+        except InputError:
+            return name
+        title = declared.IN_WORDS if in_words else declared.TITLE
+        return str(title or name)
 
     def options(self, name: str, chosen: Mapping[str, Any]) -> Section:
         """Complete a part's chosen options with defaults and check them, without importing the

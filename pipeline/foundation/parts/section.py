@@ -19,6 +19,10 @@ class Section(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    # What tables and figures call the part whose options these are; "" for its name in settings.
+    TITLE: ClassVar[str] = ""
+    # What sentences call it, "GPO" of "GPO pooling"; "" for its name in settings.
+    IN_WORDS: ClassVar[str] = ""
     # Settings that are recorded even at their default: those that name a network, and those of the
     # first release, so that its stores and plans stay valid.
     ALWAYS_RECORDED: ClassVar[frozenset[str]] = frozenset({"network", "weights"})

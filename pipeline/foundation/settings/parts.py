@@ -87,6 +87,11 @@ class WithOptions(BaseModel):
         """The options of the part."""
         return dict(self.model_extra or {})
 
+    @property
+    def completed(self) -> Any:
+        """The section of the part's options, with defaults for those that are not chosen."""
+        return TABLES[self.KIND].options(self.part, self.options)
+
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, given: Any) -> Any:

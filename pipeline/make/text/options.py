@@ -1,6 +1,20 @@
-"""The options of text encoders, in `training.NAME.texts.ENCODER`."""
+"""What text encoders are called in the papers' tables, and their options, in
+`training.NAME.texts.ENCODER`.
+"""
 
 from pipeline.foundation.settings import Section
+
+
+class BertTextOptions(Section):
+    """No options."""
+
+    TITLE = "BERT"
+
+
+class BiGRUTextOptions(Section):
+    """No options."""
+
+    TITLE = "BiGRU"
 
 
 class TowerTextOptions(Section):

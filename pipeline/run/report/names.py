@@ -17,39 +17,16 @@ from typing import Any
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.foundation.files.weights import UNTRAINED, checkpoints
 from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.recipe import Variation
 from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
 from pipeline.judge.tables import published
-from pipeline.make.heads import pooling
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
 METHODS = NAMES["methods"]
 FINETUNED = NAMES["finetuned"]
-POOLINGS = NAMES["poolings"]
-
-
-def _pooled() -> dict[str, tuple[str, str]]:
-    recipes = {}
-    for paper in METHODS:
-        for name in pooling.POOLINGS:
-            recipes[Variation(pooling=name).name(paper)] = (paper, name)
-    return recipes
-
-
-def _variants() -> dict[str, tuple[str, str]]:
-    variants = {}
-    for recipe, (paper, name) in POOLED.items():
-        variants[recipe] = (paper, f"{POOLINGS.get(name, name)} pooling")
-    for paper, recipes in NAMES["variants"].items():
-        for recipe, text in recipes.items():
-            variants[recipe] = (paper, text)
-    return variants
-
-
-# Recipe that varies one pooling of a method -> the method and the pooling.
-POOLED = _pooled()
-# Recipe that varies one part of a method -> the method, and what it varies.
-VARIANTS = _variants()
+# Method -> its recipes that vary one part of it, and what each varies.
+VARIANTS: dict[str, dict[str, str]] = NAMES["variants"]
 # The recipe and the text encoder that an ensemble shows if its members differ in them.
 SEVERAL = {"recipe": "several recipes", "text": "several text encoders"}
 TITLES = {feature.letter: feature.title for feature in FEATURES.values()}
@@ -60,12 +37,32 @@ def method(recipe: str, visual: str = "") -> str:
 
     On R alone no network is fine-tuned, so the name does not say it.
     """
-    if recipe in VARIANTS:
-        paper, varied = VARIANTS[recipe]
-        return f"{METHODS[paper]}, {varied}"
+    variant = _variant(recipe)
+    if variant:
+        return variant
     if recipe in FINETUNED and visual != "R":
         return f"{published_method(recipe)}, fine-tuned"
     return published_method(recipe)
+
+
+def _variant(recipe: str) -> str:
+    """The name of a recipe that varies one part of a method: "VSE∞, GPO pooling"; "" for others."""
+    for paper, recipes in VARIANTS.items():
+        if recipe in recipes:
+            return f"{METHODS[paper]}, {recipes[recipe]}"
+    paper, pooling = pooled(recipe)
+    if not pooling:
+        return ""
+    words = TABLES["poolings"].title(pooling, in_words=True)
+    return f"{METHODS[paper]}, {words} pooling"
+
+
+def pooled(recipe: str) -> tuple[str, str]:
+    """The method and the pooling of a recipe called METHOD-POOLING; ("", "") for others."""
+    paper, _, pooling = recipe.partition("-")
+    if paper in METHODS and pooling in TABLES["poolings"]:
+        return paper, pooling
+    return "", ""
 
 
 def title(made_from: Made) -> str:
@@ -132,7 +129,7 @@ def published_method(recipe: str) -> str:
 
 def encoder(text: str) -> str:
     """The name of a text encoder: "BiGRU" for bigru."""
-    return str(NAMES["encoders"].get(text, text))
+    return TABLES["texts"].title(text)
 
 
 def dataset(name: str) -> str:
@@ -149,7 +146,7 @@ def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
     """Whether a recipe varies one part of a paper's method; such recipes have tables of their
     own.
     """
-    if recipe in VARIANTS:
+    if _variant(recipe):
         return True
     languages = tuple(settings.get("languages") or ())
     noise = (settings.get("noise") or {}).get("share", 0.0)

@@ -11,8 +11,6 @@ from .options import MedianPoolOptions
 class MedianPool(Pooling):
     """The median of each dimension; of an even number of values as `even` says. No parameters."""
 
-    title = "MedianPool"
-
     def __init__(self, dim: int, options: MedianPoolOptions) -> None:
         super().__init__(dim)
         self.even = options.even

@@ -1,5 +1,5 @@
-"""The options of this package's parts. Settings are checked by them, so this module does not import
-torch.
+"""The options of this package's parts, and what tables call them. Settings are checked by them, so
+this module does not import torch.
 """
 
 from typing import Literal
@@ -12,4 +12,5 @@ class MedianPoolOptions(Section):
     the lower one.
     """
 
+    TITLE = "MedianPool"
     even: Literal["mean", "lower"] = "mean"

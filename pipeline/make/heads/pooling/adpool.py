@@ -29,8 +29,6 @@ class AdPool(Pooling):
     Source: VSE+2AD, equations 3 to 5.
     """
 
-    title = "AdPool"
-
     token_weight: Tensor
     reads_padding = False
 
@@ -88,8 +86,6 @@ class ReleasedAdPool(Pooling):
 
     Source: VSE+2AD, released code.
     """
-
-    title = "AdPool (released code)"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)

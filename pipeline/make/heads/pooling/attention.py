@@ -19,8 +19,6 @@ class AttentionPool(Pooling):
     Source: HGR, sections 3.1 and 3.2.
     """
 
-    title = "Attention"
-
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
         self.score = nn.Linear(dim, 1)
@@ -40,8 +38,6 @@ class SelfAttnPool(Pooling):
 
     Source: VSE∞, Table 1.
     """
-
-    title = "SelfAttn"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
@@ -66,8 +62,6 @@ class GCNPool(Pooling):
 
     Source: Li et al. 2019.
     """
-
-    title = "GCN"
 
     def __init__(self, dim: int, options: GCNPoolOptions) -> None:
         super().__init__(dim)
@@ -115,8 +109,6 @@ class Seq2SeqPool(Pooling):
 
     Source: VSE∞, Table 1.
     """
-
-    title = "Seq2Seq"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)

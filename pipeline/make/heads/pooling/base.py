@@ -1,7 +1,7 @@
 """The base class of poolings: it checks shapes, clears padding and sets the precision."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -45,7 +45,6 @@ class Pooling(nn.Module, ABC):
     precision are used as float32.
     """
 
-    title: ClassVar[str]  # Its name in the papers, which tables and figures print
     # False for a pooling that neither reads finite values in padding nor passes a gradient to them:
     # its padding is not cleared where `cpu_sort` sorts.
     reads_padding = True

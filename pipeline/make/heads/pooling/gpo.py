@@ -20,7 +20,6 @@ class GPO(Pooling):
     Source: VSE∞, sections 3.2 and 3.3.
     """
 
-    title = "GPO"
     reads_padding = False
 
     def __init__(self, dim: int, options: GPOOptions) -> None:
@@ -91,8 +90,6 @@ class KMaxPool(Pooling):
     Source: Kalchbrenner et al. 2014.
     """
 
-    title = "K-MaxPool"
-
     def __init__(self, dim: int, options: KMaxPoolOptions) -> None:
         super().__init__(dim)
         self.k = options.k
@@ -111,8 +108,6 @@ class MaxPool(Pooling):
     3.2.
     """
 
-    title = "MaxPool"
-
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items.masked_fill(~valid.unsqueeze(2), float("-inf")).max(1).values
 
@@ -128,8 +123,6 @@ class FSPool(Pooling):
 
     Source: Zhang et al. 2020.
     """
-
-    title = "FSPool"
 
     def __init__(self, dim: int, options: FSPoolOptions) -> None:
         super().__init__(dim)

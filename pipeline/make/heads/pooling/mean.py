@@ -14,8 +14,6 @@ from pipeline.make.heads.pooling.options import GeMPoolOptions, LIPPoolOptions
 class MeanPool(Pooling):
     """The mean of each dimension over the items. No parameters. Source: VSE+2AD, section 3.2.1."""
 
-    title = "MeanPool"
-
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return mean_over_items(items, valid)
 
@@ -35,8 +33,6 @@ class CLSPool(Pooling):
     Source: VSE∞, section 5.2.
     """
 
-    title = "CLS"
-
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return items[:, 0]
 
@@ -47,8 +43,6 @@ class SoftPool(Pooling):
 
     Source: Stergiou et al. 2021.
     """
-
-    title = "SoftPool"
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         return soft_maximum(items, valid)
@@ -81,8 +75,6 @@ class AdaPool(Pooling):
 
     Source: Stergiou and Poppe 2021.
     """
-
-    title = "AdaPool"
 
     def __init__(self, dim: int) -> None:
         super().__init__(dim)
@@ -120,8 +112,6 @@ class GeMPool(Pooling):
     Source: Radenović et al. 2019.
     """
 
-    title = "GeM"
-
     def __init__(self, dim: int, options: GeMPoolOptions) -> None:
         super().__init__(dim)
         self.log_p = nn.Parameter(torch.tensor(math.log(options.p)))
@@ -147,8 +137,6 @@ class LIPPool(Pooling):
 
     Source: Gao et al. 2019.
     """
-
-    title = "LIP"
 
     def __init__(self, dim: int, options: LIPPoolOptions) -> None:
         super().__init__(dim)

@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from pipeline.foundation.settings.parts import ObjectiveSettings
 from pipeline.judge.tables import published
-from pipeline.make.heads.objectives.options import AdOptOptions, TripletOptions
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
 from pipeline.run.report.figures import drawing
 from pipeline.run.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
@@ -97,7 +97,7 @@ def _label(head: TrainedHead) -> str:
     """What a line shows. The paper's triplet loss is hard from the first step (Appendix C)."""
     if head.setting("objective")["name"] == "adopt":
         return "with AdOpt"
-    epochs = TripletOptions(**_options(head)).all_negatives_epochs
+    epochs = _option(head, "all_negatives_epochs")
     if epochs:
         return f"without AdOpt (hard triplet after epoch {epochs})"
     return "without AdOpt (hard triplet)"
@@ -216,11 +216,13 @@ def _differs_in_reading(head: TrainedHead, first: TrainedHead) -> bool:
 
 def _reading(head: TrainedHead) -> str:
     """Which reading of K its objective has: "printed" or "released"."""
-    return AdOptOptions(**_options(head)).count
+    return str(_option(head, "count"))
 
 
-def _options(head: TrainedHead) -> dict[str, Any]:
-    return {name: value for name, value in head.setting("objective").items() if name != "name"}
+def _option(head: TrainedHead, name: str) -> Any:
+    """An option of a head's objective, its default where the record does not have it."""
+    objective = ObjectiveSettings.of(**head.setting("objective"))
+    return getattr(objective.completed, name)
 
 
 def _frame(axes: Axes, most: int) -> None:

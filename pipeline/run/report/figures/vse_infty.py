@@ -15,8 +15,8 @@ from matplotlib.patches import Rectangle
 
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import refusing
-from pipeline.make.heads import pooling
-from pipeline.make.heads.pooling.options import KMaxPoolOptions
+from pipeline.foundation.settings import kinds
+from pipeline.foundation.settings.parts import PoolingSettings
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
 from pipeline.run.report.figures import drawing
 from pipeline.run.report.figures.drawing import (
@@ -112,12 +112,12 @@ def _differing_in_k(inputs: FigureInputs) -> list[TrainedHead]:
 
 def _k(pooling: Mapping[str, Any]) -> float | None:
     """K of a pooling: 1 for max, infinity for mean; None for poolings other than these and kmax."""
-    match pooling:
-        case {"name": "kmax", **options}:
-            return float(KMaxPoolOptions(**options).k)
-        case {"name": "max"}:
+    match pooling.get("name"):
+        case "kmax":
+            return float(PoolingSettings.of(**pooling).completed.k)
+        case "max":
             return 1.0
-        case {"name": "mean"}:
+        case "mean":
             return math.inf
     return None
 
@@ -209,18 +209,17 @@ def coefficients(head: TrainedHead, side: str, size: int) -> np.ndarray:
     """
     import torch
 
-    from pipeline.make.heads.pooling.gpo import GPO
-
-    options = {name: value for name, value in head.setting(side).items() if name != "name"}
-    gpo = pooling.build("gpo", head.request.training.dimension, **options)
+    pooling = PoolingSettings.of(**head.setting(side))
+    poolings = kinds.TABLES["poolings"]
+    gpo = poolings.build("gpo", head.request.training.dimension, **pooling.options)
     with refusing(
         RuntimeError,
         f"{head.folder}/best.safetensors: does not fit the head's settings; train it again",
     ):
         gpo.load_state_dict(head.tensors(side))
-    assert isinstance(gpo, GPO)
     with torch.inference_mode():
-        return gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
+        of_positions: np.ndarray = gpo.coefficients(torch.tensor([size]))[0, :, 0].numpy()
+    return of_positions
 
 
 SYSTEMS = {

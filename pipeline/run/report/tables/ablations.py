@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 from pydantic import BaseModel, ConfigDict
 
+from pipeline.foundation.settings import kinds
 from pipeline.judge.systems.scores.made import Member
 from pipeline.judge.tables.published import PublishedRow
 from pipeline.judge.tables.table import MISSING
-from pipeline.make.heads import pooling
 from pipeline.run.report import names
 from pipeline.run.report.measured import MeasuredSystem
 from pipeline.run.report.result_rows import RowHeader
@@ -55,9 +55,9 @@ class Ablation(BaseModel):
 
     def labels(self, recipe: str, visual: str = "R") -> tuple[str, ...] | None:
         """The labels of a recipe; None for a recipe that varies something else."""
-        paper, name = names.POOLED.get(recipe, ("", ""))
+        paper, pooling = names.pooled(recipe)
         if self.poolings and paper == "vse2ad":
-            return (pooling.POOLINGS[name].title,)
+            return (kinds.TABLES["poolings"].title(pooling),)
         return self.recipes.get(f"{recipe}/{visual}") or self.recipes.get(recipe)
 
     def _header(self, visual: str, text: str, values: tuple[str, ...], counted: str) -> RowHeader:
@@ -76,7 +76,7 @@ def _parameters(member: Member) -> str:
     if not how or not dimension:
         return MISSING
     options = {key: value for key, value in how.items() if key != "name"}
-    module = pooling.build(how["name"], int(dimension), **options)
+    module = kinds.TABLES["poolings"].build(how["name"], int(dimension), **options)
     count = sum(parameter.numel() for parameter in module.parameters())
     return f"{count / 1e6:.1f}M" if count else "0"
 
