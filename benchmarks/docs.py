@@ -151,7 +151,7 @@ def of_comparison(path: Path, name: str, commit: str | None = None) -> None:
         *([("protocol", "")] if several else []),
         *((name, "+.1f") for name in ("RSUM", "from", "to")),
         *((name, ">") for name in ("p", "Holm")),
-        ("cannot tell", ">"),
+        ("would suffice", ">"),
     ]
     numbers.write(
         numbers.FILES / f"{name}.json",
@@ -167,7 +167,7 @@ def _difference(row: Mapping[str, Any]) -> list[float | str]:
         row["difference"],
         *row["interval"],
         *map(str, compared.difference(row)[1:]),
-        compared.would_tell(row),
+        compared.would_suffice(row),
     ]
 
 

@@ -53,7 +53,7 @@ SECTIONS = {
     "Results": {
         "evaluate": "Measure R@K and RSUM, of the run's systems or of any matrix.",
         "compare": "Test systems against each other on the same queries.",
-        "explain": "Search why a published number is not reached.",
+        "explain": "Find out why you cannot reproduce a published number.",
         "trace": "Follow a number back to the photographs that it rests on.",
         "search": "Search embedded images and captions by a text or an image.",
         "tables": "Write the papers' tables, published rows beside measured ones.",
@@ -61,7 +61,7 @@ SECTIONS = {
         "report": "Write one page of results, curves, queries and provenance.",
     },
     "Beside a run": {
-        "lab": "Studies and measurements, and what `dvc repro` calls before a run.",
+        "lab": "Studies, timings, and steps that only `dvc repro` needs.",
     },
 }
 # Group -> what its help says, and its commands.
@@ -77,7 +77,7 @@ GROUPS = {
         },
     ),
     "lab": (
-        "Studies and measurements, and what `dvc repro` calls before a run.",
+        "Studies, timings, and steps that only `dvc repro` needs.",
         {
             "study": "Test on your data which of the papers' claims hold.",
             "synthetic": "Learn known pooling patterns with GPO's generators.",

@@ -1,4 +1,4 @@
-"""Search why a published number is not reached."""
+"""Find out why a published number cannot be reproduced."""
 
 from __future__ import annotations
 

@@ -208,17 +208,14 @@ def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: in
         )
     if estimate.images < estimate.total:
         if noun == "caption":
-            lines.append("  captions by their checksums")
+            lines.append("  counted by checksum")
         else:
-            lines.append(
-                f"  {noun}s by the manifest's checksums; the run also finds those that were replaced since"
-            )
+            lines.append(f"  counted by checksum; {noun}s replaced since are found during the run")
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
         lines.append(
-            f"  time        {whole} by {counted(workers, 'worker')} like the one that took "
-            f"{estimate.seconds / estimate.images:.3f} s {_one(noun)} over "
-            f"{counted(estimate.probed, noun)} just now"
+            f"  time        {whole} with {counted(workers, 'worker')}; measured now on "
+            f"{counted(estimate.probed, noun)}: {estimate.seconds / estimate.images:.3f} s each"
         )
     elif estimate.images:
         lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")

@@ -299,9 +299,7 @@ def learn(job: Job[Any], **more: Any) -> None:
     with Progress(job.folder.name, "step", shown=first) as bar:
 
         def on_step(epoch: int, step: int, log: Mapping[str, float]) -> None:
-            bar.step(
-                f"epoch {epoch} " + " ".join(f"{name} {value:.3g}" for name, value in log.items())
-            )
+            bar.step(f"epoch {epoch} loss {log['loss']:.3g}")
 
         def on_epoch(row: Mapping[str, float]) -> None:
             say(

@@ -197,7 +197,7 @@ def refuse_without_vectors(
     source = made_of.get(name)
     if source:
         raise InputError(
-            f"{name}: is no head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
+            f"{name}: is not a head; `pipeline rescore` or `pipeline rerank` makes it of the scores of "
             f"{source}"
         )
 

@@ -96,7 +96,7 @@ def compare(
 
     Returns:
         The contrast of each recall and RSUM, second minus first, with its interval, p, and what
-        would tell a difference that cannot be told, and notes on likely mistakes; printed, a table.
+        would make it significant where it is not, and notes on likely mistakes; printed, a table.
 
     Raises:
         InputError: As `evaluate`, and for systems of different shapes.

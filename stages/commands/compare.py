@@ -21,9 +21,9 @@ class CompareOptions(declared.Options):
     seeds), a path of a similarity store or matrix, or several of these with commas between: seeds
     of one system. TITLE=… names it. With two or more seeds of both systems, intervals and p are for
     other seeds and other images; otherwise for other images alone. With captions in several
-    languages, each language is also compared by itself. Where a difference cannot be told, the
-    table has how many images, or seeds of each system, would tell one of this size. Of three or
-    more systems, those that share a letter cannot be told apart.
+    languages, each language is also compared by itself. Where a difference is not significant,
+    the table says how many images, or seeds of each system, would suffice. Of three or more
+    systems, those that share a letter do not differ significantly.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
     """

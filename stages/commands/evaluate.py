@@ -35,7 +35,7 @@ named_files = declared.Group(
         multiple=True,
         metavar="FILE",
         shell_complete=options.names("scored"),
-        help="As FILE.",
+        help="Same as FILE.",
     ),
 )
 

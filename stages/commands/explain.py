@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions(declared.Options):
-    """Search why a published number is not reached: captions, folds, ties, splits, types and what
-    else people do differently, one at a time and together.
+    """Find out why you cannot reproduce a published number: captions, folds, ties, splits, types
+    and what else people do differently, tried one at a time and together.
 
     SCORES are a file of similarities, two files of vectors (images.npy:captions.npy), a store, or a
     system's name. With the --manifest also captions' texts and, in scores of all its images, other
@@ -43,7 +43,7 @@ class ExplainOptions(declared.Options):
         bool,
         declared.flag(
             "--normalise",
-            help="Vectors are divided by their lengths where nothing is different.",
+            help="Normalise vectors in the baseline measurement.",
         ),
     ] = False
     truth: Annotated["Truth", measuring.truth] = field(default_factory=measuring.truth.default)

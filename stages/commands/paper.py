@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class TablesOptions(declared.Options):
-    r"""Write tables as LaTeX and Markdown, published and measured rows apart: those with a row of
+    r"""Write tables as LaTeX and Markdown, published rows, then measured ones: those with a row of
     the run's systems.
 
     A .tex file is for \input; its first line names the packages that it needs. It fits the widths
@@ -58,7 +58,7 @@ class TablesOptions(declared.Options):
         bool,
         declared.flag(
             "--letters",
-            help="Add a column of letters after each RSUM: measured rows that share one cannot be told apart.",
+            help="Add a column of letters after each RSUM: measured rows that share one do not differ significantly.",
         ),
     ] = False
     only: Annotated[

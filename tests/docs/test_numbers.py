@@ -251,7 +251,7 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = numbers.read(tmp_path / "both.json")
     assert found["made_by"]["command"] == "pipeline compare R RG"
     row = numbers.rendered(found).splitlines()[2]
-    assert row == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.12 | 9 seeds would |"
+    assert row == "| RG | R | +18.1 | +13.0 | +23.2 | 0.001 | 0.12 | 9 seeds |"
     both = [
         pair | {"protocol": name, "RSUM": rsum | {"difference": difference}}
         for name, difference in (("coco_1k_5fold", 18.14), ("coco_5k", 9))

@@ -111,8 +111,10 @@ def test_a_caption_says_where_a_measured_row_competes_with_no_other(
     printed = rows(RSUM, "500.0", groups="a")
     for above in ((), printed):
         said = emphasis.best_of_groups.said([RSUM], above, measured)
-        assert ("A measured number that competes with no other is not bold." in said) == is_said
-        assert (", of published and of measured rows apart." in said) == bool(above and measured)
+        assert ("A single measured row is never bold." in said) == is_said
+        assert ("; published and measured rows are ranked separately." in said) == bool(
+            above and measured
+        )
 
 
 def test_the_only_number_of_a_column_is_not_bold_although_other_rows_compete_there() -> None:
@@ -125,9 +127,7 @@ def test_the_only_number_of_a_column_is_not_bold_although_other_rows_compete_the
         assert rule(both, [RSUM, RANK]).keys() == {(0, RSUM.key), (0, RANK.key)}, (
             "published numbers are as printed"
         )
-        assert "A measured number that competes with no other is not bold." in rule.said(
-            [RSUM, RANK], (), both
-        )
+        assert "A single measured row is never bold." in rule.said([RSUM, RANK], (), both)
         assert "no other" not in rule.said([RSUM], (), both)
 
 
@@ -138,6 +138,6 @@ def test_a_row_that_competes_only_with_rows_that_never_do_is_not_bold_and_the_ca
     never = [replace(row, header=replace(row.header, competes=False)) for row in others]
     assert emphasis.best_of_groups([first, *never], [RSUM], lone=False) == {}
     assert emphasis.best_of_groups([first, *never], [RSUM]).keys() == {(0, RSUM.key)}
-    alone = "A measured number that competes with no other is not bold."
+    alone = "A single measured row is never bold."
     assert alone in emphasis.best_of_groups.said([RSUM], (), [first, *never])
     assert alone not in emphasis.best_of_groups.said([RSUM], (), [first, others[0], never[1]])

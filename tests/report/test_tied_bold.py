@@ -179,7 +179,7 @@ def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
     ]
     assert bold == [[], [reported.first.rsum.text], bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text.startswith(
-        "Bold: the best of a column, where a paired randomisation test"
+        "Bold: the best of a column, where it differs significantly from every other"
     )
     assert best.notes[0].text.startswith("Bold: the best of a column, as papers print it")
     for headline in (tied, reported):  # bold and letters never contradict each other

@@ -101,8 +101,8 @@ def test_the_caption_names_the_colours_that_are_there() -> None:
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
     (panel,) = built("vse2ad_table1", both | wide, MEASURED).panels
     assert panel.caption.endswith(
-        "Bold: the best for the same features and text encoder. A measured number that "
-        "competes with no other is not bold."
+        "Bold: the best for the same features and text encoder. A single measured "
+        "row is never bold."
     )
 
 

@@ -140,7 +140,7 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
             )
 
 
-def test_what_cannot_be_told_has_what_would_tell_it(
+def test_what_is_not_significant_has_what_would_suffice(
     pipeline: Any, rng: np.random.Generator
 ) -> None:
     for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
@@ -177,7 +177,7 @@ def test_what_cannot_be_told_has_what_would_tell_it(
     source = pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--latex")[1]
     assert source.startswith("% Needs \\usepackage{")
     assert [line.split("{")[-1] for line in source.splitlines() if line.endswith(r"} \\")][-3:]
-    assert "Systems that share a letter cannot be told apart" in source
+    assert "Systems that share a letter do not differ significantly" in source
 
 
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(
@@ -226,7 +226,7 @@ def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> Non
         pipeline("compare", REGION, GRID, *more)[1] for more in ((), ("--explain",))
     )
     assert "Trained again" not in plain
-    assert "Brackets: 95 % intervals over images, not seeds. Would tell: " in " ".join(
+    assert "Brackets: 95 % intervals over images, not seeds. Would suffice: " in " ".join(
         plain.split()
     )
     assert " ".join(plain.split()).endswith("More: --explain.")

@@ -431,7 +431,7 @@ def test_it_is_trained_on_and_used_like_any_other(
     assert "was not trained on here" in refused(
         "export", "clip:models/clip", "--to", "transformers"
     )
-    assert f"no head; write {tuned}" in refused(
+    assert f"is a tuned encoder, not a head; write {tuned}" in refused(
         "embed", "sample", "--system", tuned.removeprefix("tuned:")
     )
 

@@ -435,7 +435,7 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     printed = [["".join(cell.itertext()).strip() for cell in row] for row in rows]
     chances, corrected = ([float(each[at]) for each in printed] for at in (-3, -2))
     assert corrected == pytest.approx(holm(chances), rel=0.1)
-    assert min(corrected) >= 0.05  # so that each says what would tell its difference
+    assert min(corrected) >= 0.05  # so that each says what would suffice
     assert [
         each[-1] for each in printed if not re.fullmatch(r"\d+ images|no number", each[-1])
     ] == []

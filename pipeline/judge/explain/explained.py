@@ -150,7 +150,7 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     headings = [""]
     if is_open:
         headings.append("direction")
-    headings += [*explanation.statistics, "off by"]
+    headings += [*explanation.statistics, "sum of differences"]
     if len(explanation.published) > 1:
         headings.append("equal")
     references = explanation.references
@@ -189,8 +189,8 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
         some = _share(explanation.by_chance[-1])
         one = _share(explanation.by_chance[1])
         yield (
-            f"By chance: of numbers drawn within {NEAR} of {what}, {some} would be given by "
-            f"some variant, {one} by at most one difference."
+            f"By chance: random numbers within {NEAR} points of {what} would be matched by some variant "
+            f"in {some} of cases, by one with at most one difference in {one}."
         )
     if explanation.not_tried:
         yield _not_tried(explanation)
@@ -207,10 +207,9 @@ def _explained_by(explanation: Explanation, what: str) -> str:
     )
     if count == 1:
         return said
-    numbers = "one number; give more of the paper's: R@1=…,R@5=…."
     if len(explanation.published) > 1:
-        numbers = "these numbers alone."
-    return f"{said} They cannot be told apart by {numbers}"
+        return f"{said} These numbers alone do not show which it was."
+    return f"{said} One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
 
 
 def _unexplained(explanation: Explanation, what: str) -> str:
@@ -219,9 +218,9 @@ def _unexplained(explanation: Explanation, what: str) -> str:
         distance = min(variant.distance for variant in explanation.variants)
         nearest = f"; the nearest is {distance} off"
     return (
-        f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: more likely "
-        "other scores were measured (another seed or checkpoint, other photographs or captions) than "
-        "these in another way."
+        f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: the "
+        "paper probably measured a different model (another seed or checkpoint, other photographs or "
+        "captions), not the same scores differently."
     )
 
 

@@ -31,20 +31,23 @@ HOLM = (
     "Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
     "±: standard deviation over seeds."
 )
-WOULD_TELL = (
-    "Cannot tell: the corrected p is not below 0.05. Beside it is what would tell a difference of the "
-    "measured size in four of five cases: how many images with their captions, in pools as hard as this one, "
-    "or how many seeds of each system. Numbers are simulated from the measured spread and rounded up to two "
-    "digits; they allow for how little few seeds show of their spread. No number would: neither up to 1,000 "
-    "seeds nor up to 10,000,000 images by themselves."
+WOULD_SUFFICE = (
+    "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "
+    "each system would make a difference of the measured size significant (corrected p below 0.05) in four of "
+    "five cases. The numbers are simulated from the measured spread and rounded up to two digits; they allow "
+    "for how little few seeds show of their spread. No number: not reached with 1,000 seeds or 10,000,000 images."
 )
-LETTERS = "Systems that share a letter cannot be told apart; a is that of the largest RSUM."
+LETTERS = "Systems that share a letter do not differ significantly; a is that of the largest RSUM."
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
     "both": "Brackets: 95 % intervals over images, or over images and seeds.",
 }
-READ_MORE = "Would tell: what tells a difference that cannot be told here. More: --explain."
+READ_MORE = (
+    "Would suffice: how many images (or seeds) would make this difference significant. "
+    "More: --explain."
+)
+NEEDED = "would suffice"  # the heading of what a difference needs to be significant
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
@@ -61,7 +64,7 @@ def to_text(
     """
     keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
     tables = []
-    for panel in _panels(names, contrasts, str, "would tell", shortly):
+    for panel in _panels(names, contrasts, str):
         tables += text.to_text(_headlined(panel), strong)
     return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
 
@@ -72,7 +75,7 @@ def to_markdown(
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
     shown = map(printable, names)
     keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), shown, strict=True))
-    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    panels = _panels(names, contrasts, _title)
     return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
 
 
@@ -82,7 +85,7 @@ def to_latex(
     """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
     keys = ", ".join(f"{key}: {name}" for key, name in zip(_keys(names), names, strict=True))
     notes = tuple(Note(each.removesuffix(f" {READ_MORE}")) for each in _notes(contrasts, explain))
-    panels = _panels(names, contrasts, _title, CANNOT_TELL, would_tell)
+    panels = _panels(names, contrasts, _title)
     floats = tuple(replace(panel, caption=f"{keys}.", notes=notes) for panel in panels)
     return latex.to_latex(Table("compared", floats))
 
@@ -133,8 +136,6 @@ def _panels(
     names: Sequence[str],
     contrasts: Sequence[Sequence[Contrast]],
     titled: Callable[[Statistic], str],
-    heading: str,
-    tells: Callable[[Mapping[str, Any]], str],
 ) -> list[Panel]:
     """Of two systems a row for each statistic; of more, for each protocol a row for each system and
     for each pair.
@@ -146,9 +147,9 @@ def _panels(
             for name in STATISTICS:
                 row = at(contrast, name)
                 means = (mean(row, "a"), mean(row, "b"))
-                rows.append([titled(name), *means, *difference(row), tells(row)])
+                rows.append([titled(name), *means, *difference(row), would_suffice(row)])
             pools[title(contrast)] = rows
-        return [_panel(("", "A", "B", "B − A", "p", "Holm", heading), pools)]
+        return [_panel(("", "A", "B", "B − A", "p", "Holm", NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
@@ -159,8 +160,8 @@ def _panels(
             rsum = contrast["RSUM"]
             label = f"{second} − {first}"
             over = ", ".join(contrast["over"])
-            pairs.append([label, *difference(rsum), over, tells(rsum)])
-        panels.append(_panel(("", "difference", "p", "Holm", "over", heading), {"": pairs}))
+            pairs.append([label, *difference(rsum), over, would_suffice(rsum)])
+        panels.append(_panel(("", "difference", "p", "Holm", "over", NEEDED), {"": pairs}))
     return panels
 
 
@@ -175,7 +176,7 @@ def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[s
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
-    """A panel whose last column, of what would tell, is left out where all differences are told."""
+    """A panel, without the column of what would suffice if all differences are significant."""
     if any(row[-1] for rows in groups.values() for row in rows):
         return grid(headings, groups)
     shortened = {}
@@ -226,14 +227,10 @@ def _chance(row: Mapping[str, Any], key: str) -> Cell:
     return Cell(to_digits(row[key], 2))
 
 
-def would_tell(row: Mapping[str, Any]) -> str:
-    """What would tell a difference that is not told: "3,500 images would"; "" for one that is."""
-    return str(row["verdict"].partition(f"{CANNOT_TELL}; ")[2])
-
-
-def shortly(row: Mapping[str, Any]) -> str:
-    """The same below the heading "would tell": "3,500 images"."""
-    return would_tell(row).removesuffix(" would")
+def would_suffice(row: Mapping[str, Any]) -> str:
+    """What would make a difference significant, "3,500 images"; "" for one that is."""
+    needed: str = row["verdict"].partition(f"{CANNOT_TELL}; ")[2]
+    return needed.removesuffix(" would")
 
 
 def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
@@ -254,7 +251,7 @@ def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
         "seeds": [OVER_SEEDS],
         "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
     }
-    notes = [*read[kind], HOLM, WOULD_TELL]
+    notes = [*read[kind], HOLM, WOULD_SUFFICE]
     if several:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes

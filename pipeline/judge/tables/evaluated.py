@@ -45,9 +45,9 @@ Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
 RECALLS = ("R@1", "R@5", "R@10")
 RANKS = ("MedR", "MeanR", "tied queries")
-MORE = "-v: those of the recalls, and ranks."
+MORE = "-v: also intervals of the recalls, and ranks."
 SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
-NOTE = "In brackets: 95 % intervals, for other images with their captions."
+NOTE = "In brackets: 95 % intervals, how much a number would vary with another sample of images."
 
 
 def to_text(results: Results, strong: text.Strong = str) -> str:
@@ -76,7 +76,7 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
     for line in told_over_seeds(results):
         lines += [wrapped(line), ""]
     if _with_intervals(results):
-        lines.append(NOTE)
+        lines.append(wrapped(NOTE))
     return "\n".join(lines).rstrip()
 
 

@@ -200,7 +200,7 @@ class Table:
 
 # Which rows a table shows.
 Rows = Literal["all", "published", "measured"]
-# Which measured numbers are bold: all that a paired test does not tell from the best, or the best
+# Which measured numbers are bold: all that do not differ significantly from the best, or the best
 # alone.
 Bold = Literal["tied", "best"]
 

@@ -114,10 +114,11 @@ class HeadArtefact(Artefact):
             raise InputError(f"{folder}: no head there; {_instead(folder)}")
         head = super().open(folder, *names)
         if head.record.kind != TrainRequest.kind:
-            hint = ""
             if head.record.kind == "tuned encoder":
-                hint = f"; write tuned:{folder}"
-            raise InputError(f"{folder}: is {head.record.kind}, no head{hint}")
+                raise InputError(f"{folder}: is a tuned encoder, not a head; write tuned:{folder}")
+            raise InputError(
+                f"{folder}: is not a head; its record is of the kind {head.record.kind!r}"
+            )
         with refusing(
             (ValueError, TypeError, KeyError),
             f"{folder}: not a head of this version; train it again",

@@ -149,5 +149,5 @@ class LateScorer(TrainedScorer):
         super().__init__(name, source)
         if self.head.compares != "late":
             raise InputError(
-                f"{name}: is no head of late interaction; name one of the recipe late, late-scan or hgr"
+                f"{name}: is not a head of late interaction; name one of the recipe late, late-scan or hgr"
             )

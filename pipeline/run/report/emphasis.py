@@ -1,7 +1,7 @@
 """Which numbers of a table are bold, and in which colour.
 
 Whether more or less is better is a property of the column. All rows that tie in the printed value
-are bold, and so are measured rows that a paired test does not tell from the best. Published and
+are bold, and so are measured rows that do not differ significantly from the best. Published and
 measured rows do not compete.
 """
 
@@ -28,12 +28,12 @@ from pipeline.run.report.result_rows import ResultRow
 # needs them.
 SWAPS = 1000
 TIED = (
-    "Bold of measured rows: the best, and all that a paired randomisation test over images does not tell from it "
-    "(two-sided, 5 %, Holm's correction within the column or group)"
+    "Bold of measured rows: the best, and all that do not differ significantly from it by a paired randomisation test "
+    "over images (two-sided, 5 %, Holm's correction within the column or group)"
 )
 LETTERED = (
-    "Letters: a paired randomisation test over images does not tell rows that share one apart (two-sided, 5 %, "
-    "Holm's correction for all pairs); a is that of the largest RSUM"
+    "Letters: rows that share one do not differ significantly by a paired randomisation test over images (two-sided, "
+    "5 %, Holm's correction for all pairs); a is that of the largest RSUM"
 )
 NOT_TESTED = "; where runs of several seeds compete, or a number has no such test, the best alone"
 
@@ -105,9 +105,9 @@ class Rule:
         least = all(column.less_is_better for column in columns)
         sentence = self.sentence.format(best="least" if least else "best")
         if printed and measured:
-            sentence = f"{sentence[:-1]}, of published and of measured rows apart."
+            sentence = f"{sentence[:-1]}; published and measured rows are ranked separately."
         if any(len(values) == 1 for _, _, values in self._competing(measured, columns)):
-            sentence += " A measured number that competes with no other is not bold."
+            sentence += " A single measured row is never bold."
         return sentence
 
     def colours(self, rows: Sequence[ResultRow], used: Collection[Colour]) -> str:
@@ -144,8 +144,8 @@ def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int
 
 
 class PairedTests:
-    """The measured rows of one panel that a paired randomisation test does not tell from the best
-    of a column.
+    """The measured rows of one panel that do not differ significantly from the best of a column, by
+    a paired randomisation test.
 
     It compares rows of a single run each, whose hits of each image were kept, on the same queries;
     others are left out. The same swaps serve all columns.

@@ -173,8 +173,9 @@ def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) ->
         notes.append(
             f"Brackets: 95 % intervals over {units}; ±: standard deviation over "
             "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
-            f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: so "
-            "many images, or seeds of each system, would tell a difference of this size with a power of 0.8."
+            f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: "
+            "the difference is not significant; with so many images, or seeds of each system, one of this size "
+            "would be with a power of 0.8."
         )
     if "images" in over:
         notes.append(

@@ -1,4 +1,4 @@
-"""What would tell a difference: the power at that number, where the truth is known."""
+"""What would make a difference significant: the power at that number, where the truth is known."""
 
 from __future__ import annotations
 

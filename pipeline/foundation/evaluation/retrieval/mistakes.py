@@ -259,7 +259,7 @@ def _of_right_in_lists(source: Lists, relevance: Relevance) -> Iterator[str]:
     what = "are these distances, or ranks? --distance ranks the smallest first"
     if source.order.is_reversed:
         what = "with --distance: are these similarities? leave out --distance"
-    yield f"the right answers that lists have are the last ones by their scores: {what}"
+    yield f"the right answers stand last in their lists by their scores: {what}"
 
 
 def _of_unlisted(source: Lists, relevance: Relevance) -> Iterator[str]:

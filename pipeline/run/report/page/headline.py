@@ -38,12 +38,12 @@ TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 # RSUM first: a phone shows no more.
 COLUMNS: tuple[Statistic, ...] = (RSUM, *(column for column in STATISTICS if column != RSUM))
 BEST = Note(
-    "Bold: the best of a column, as papers print it, whether or not a test tells it from the next."
+    "Bold: the best of a column, as papers print it, whether or not it is significantly better than the next."
 )
 TOLD = Note(
-    "Bold: the best of a column, where a paired randomisation test over images tells it from every other "
-    "(two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). A column without bold "
-    "has too few images for that."
+    "Bold: the best of a column, where it differs significantly from every other by a paired randomisation "
+    "test over images (two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). No bold: "
+    "no row is significantly better than all others."
 )
 # The note of the other tables, too.
 NEVER_BOLD = Note(

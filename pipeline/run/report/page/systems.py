@@ -36,9 +36,9 @@ class Part(NamedTuple):
         return compared.difference(self.found["RSUM"])
 
     @property
-    def would_tell(self) -> str:
-        """What would tell a difference that is not told, "" for one that is."""
-        return compared.shortly(self.found["RSUM"])
+    def would_suffice(self) -> str:
+        """What would make the difference significant, "" for one that is."""
+        return compared.would_suffice(self.found["RSUM"])
 
 
 @dataclass(frozen=True)

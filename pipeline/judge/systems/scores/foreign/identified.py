@@ -412,8 +412,8 @@ def _of_pool(
     if lacking.all():
         raise InputError(
             f"{path}: none of its {len(ids)} {side} ids, such as {ids[0]}, is in the manifest's "
-            f"{columns.known_split} split, whose ids are such as {known[0]}: is it of another data set or "
-            "split?"
+            f"{columns.known_split} split, whose ids are such as {known[0]}: check that it has the "
+            "images and captions of this data set and split"
         )
     if lacking.any():
         raise InputError(
