@@ -79,7 +79,6 @@ GROUPS = {
     "lab": (
         "Studies, timings, and steps that only `dvc repro` needs.",
         {
-            "study": "Test on your data which of the papers' claims hold.",
             "synthetic": "Learn known pooling patterns with GPO's generators.",
             "throughput": "Time poolings and retrieval on this machine.",
             "machine": "Show how this machine multiplies matrices, as measured.",
@@ -108,7 +107,7 @@ FILES = {
     "heads": ("train", "convert"),
     "scores": ("score", "rescore"),
     "paper": ("tables", "figures"),
-    "studies": ("lab study", "lab synthetic", "lab throughput"),
+    "studies": ("lab synthetic", "lab throughput"),
 }
 # Command -> the extra without which it can do nothing; others name one when an option or a part
 # needs it.
@@ -121,7 +120,7 @@ EXTRAS = {"extract": "features"} | dict.fromkeys(
         "embed",
         "rerank",
         "search",
-        *(f"lab {name}" for name in ("study", "synthetic", "throughput", "machine", "plan")),
+        *(f"lab {name}" for name in ("synthetic", "throughput", "machine", "plan")),
     ),
     "training",
 )

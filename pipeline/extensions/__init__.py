@@ -7,6 +7,8 @@ folders and its line here.
 """
 
 EXTENSIONS = (
+    "claims",  # docs/heads.md
+    "exporters",  # docs/heads.md
     "hard_negatives",  # docs/hard-negatives.md
     "mteb",  # docs/mteb.md
 )

@@ -1,3 +1,1 @@
-"""Experiments on the method and on data: claims, pooling patterns, times, hard negatives, leakage,
-models for mteb.
-"""
+"""Experiments on the method and on data: pooling patterns, times, photographs that splits share."""

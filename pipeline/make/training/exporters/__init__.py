@@ -1,9 +1,6 @@
-"""A trained head for other libraries: a folder of ONNX graphs of both sides, or a model of
-sentence-transformers.
+"""A trained head written for other libraries; the extension `exporters` knows two.
 
-base.py                   what can be exported, and what the folder says of itself
-onnx.py                   both sides as graphs of any batch and length, and the tokenizer
-sentence_transformers.py  the caption side as modules of that library
+base.py   what can be exported, and what the folder says of itself
 """
 
 from collections.abc import Callable
@@ -13,10 +10,4 @@ from pipeline.foundation.parts import lazy
 
 # From a `Head` of two towers and an empty folder to what export.json says of the files that it
 # wrote there.
-EXPORTERS: "lazy.LookupTable[Callable[..., dict[str, Any]]]" = lazy.LookupTable(
-    {
-        "onnx": "pipeline.make.training.exporters.onnx:write",
-        "sentence-transformers": "pipeline.make.training.exporters.sentence_transformers:write",
-    },
-    "exporters",
-)
+EXPORTERS: "lazy.LookupTable[Callable[..., dict[str, Any]]]" = lazy.LookupTable({}, "exporters")

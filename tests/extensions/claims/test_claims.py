@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.extensions.claims import claims
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
-from pipeline.run.studies import claims
 
-SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
+SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
 
 
 def contrast(

@@ -13,12 +13,11 @@ from typing import Any
 import forged
 import pytest
 
+from pipeline.extensions.claims import claims, stage
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.make.training.divergence import Diverged
-from pipeline.run.studies import claims
-from stages import studies
 from stages.commands.heads import TrainOptions
 
 pytestmark = pytest.mark.slow
@@ -94,7 +93,7 @@ def test_without_training_only_heads_that_are_there_are_measured(
 def test_a_head_whose_training_fails_is_left_out_and_named(
     project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = studies.train
+    train = stage.train
 
     def failing(paths: Paths, chosen: Settings, head: TrainOptions) -> None:
         if "vse2ad-noadopt" in head.recipes:
@@ -107,7 +106,7 @@ def test_a_head_whose_training_fails_is_left_out_and_named(
         every["AdPool is better than mean pooling"],
     ]
     monkeypatch.setattr(claims, "load", lambda root: kept)
-    monkeypatch.setattr(studies, "train", failing)
+    monkeypatch.setattr(stage, "train", failing)
     code, out, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
     verdicts = [

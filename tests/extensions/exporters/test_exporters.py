@@ -19,6 +19,7 @@ import torch
 from tiny_bert import tiny_bert
 from tokenizers import Tokenizer
 
+from pipeline.extensions.exporters import onnx
 from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
@@ -29,11 +30,10 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.make.heads import pooling as poolings
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.make.heads.sides import Side
-from pipeline.make.training.exporters import onnx
 from pipeline.make.training.exporters.base import export
 
 SETTINGS = settings.load(
-    Path(__file__).parents[2] / "params.yaml",
+    Path(__file__).parents[3] / "params.yaml",
     (
         "training.sample.dimension=16",
         "training.sample.batch_size=64",
