@@ -11,7 +11,6 @@ from pipeline.extensions.claims.claims import SystemOfClaim, Tested
 from pipeline.extensions.claims.command import StudyOptions
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import counted
@@ -50,7 +49,7 @@ def study(paths: Paths, settings: Settings, options: StudyOptions) -> None:
                 read_header(paths.features(run.dataset, feature))
         failed = _train(paths, settings, sides, options.changed)
     heads = _finished(paths, run, sides)
-    rules = manifest.dataset(run.dataset, paths.root).protocols_of(options.split)[0]
+    protocol = manifest.dataset(run.dataset, paths.root).protocols_of(options.split)[0]
     of_split = settings.model_copy(
         update={"score": settings.score.model_copy(update={"split": options.split})}
     )
@@ -58,7 +57,7 @@ def study(paths: Paths, settings: Settings, options: StudyOptions) -> None:
     for side in sides:
         seeds = tuple(seed for seed in run.seeds if (side, seed) in heads)
         if seeds:
-            measured[side] = _measure(paths, of_split, side, seeds, rules)
+            measured[side] = _measure(paths, of_split, side, seeds, protocol)
     tested = _test(known, measured, settings)
     schedules = _schedules([folder for of_side in heads.values() for folder in of_side])
     heading = (
@@ -125,7 +124,7 @@ def _finished(
 
 
 def _measure(
-    paths: Paths, settings: Settings, side: SystemOfClaim, seeds: tuple[int, ...], rules: Protocol
+    paths: Paths, settings: Settings, side: SystemOfClaim, seeds: tuple[int, ...], protocol: str
 ) -> list[Metrics]:
     """Score a system's heads with each seed, fuse them if it is an ensemble, and measure it."""
     run = settings.run
@@ -148,7 +147,7 @@ def _measure(
         system = System.open_named(stored).check()
         megabytes = settings.evaluate.block_megabytes
         measured.append(
-            evaluate(system.scores, system.caption_image, rules, block_megabytes=megabytes)
+            evaluate(system.scores, system.caption_image, protocol, block_megabytes=megabytes)
         )
     return measured
 
