@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pipeline.foundation import manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Lists, Protocol, protocol, workers
 from pipeline.foundation.files import outputs
-from pipeline.foundation.manifest import Manifest, dataset
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings import Settings
+from pipeline.foundation.settings import JudgeSettings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.foreign import open_system
@@ -31,6 +31,9 @@ from stages.measure import (
 )
 from stages.progress import Progress, say
 
+if TYPE_CHECKING:
+    from pipeline.foundation.settings import AnySettings
+
 
 @dataclass(frozen=True)
 class _Row:
@@ -43,19 +46,20 @@ class _Row:
     seed: int
 
 
-def evaluate(paths: Paths, settings: Settings, options: EvaluateOptions) -> None:
+def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> None:
     """Measure R@K and RSUM of any files of scores, each alone; of the run if none is named."""
     if not options.files:
         from stages.evaluate_run import evaluate_run  # and with it what made the run
 
+        assert not isinstance(settings, JudgeSettings)  # which is read where files are named
         evaluate_run(paths, settings, options)
         return
-    settings = with_metrics(settings, options.metrics)
     rules = options.rules
     if options.beside:
         rules = _rules_of_published(options.beside, rules)
     # Here only the options choose the right answers, not the settings.
-    plain = settings.evaluate.model_copy(update={"qrels": None, "same_text": None})
+    measuring = with_metrics(settings.evaluate, options.metrics)
+    plain = measuring.model_copy(update={"qrels": None, "same_text": None})
     truth = replace(options.truth, left_out=settings.manifest.left_out)
     evaluation = Evaluation(paths, truth.chosen(plain), truth, options.ties, options.extended)
     columns = replace(options.columns, usage=options.usage, judgements=truth.qrels)
@@ -146,7 +150,7 @@ def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
     return rules
 
 
-def _rows(paths: Paths, settings: Settings, systems: Sequence[str]) -> list[_Row]:
+def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_Row]:
     """The files of all systems, those of several seeds one after another."""
     groups = [named_systems.named(paths, settings, name) for name in systems]
     named_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
@@ -170,13 +174,13 @@ def _notes_on_published(
     """Note that a matrix alone names no data set; refuse scores whose card does not name the
     published rows' protocol.
     """
-    name = Manifest.load(known).dataset if known else pool.made_from.dataset
+    name = manifests.Manifest.load(known).dataset if known else pool.made_from.dataset
     if not name:
         return [
             f"{pool.name}: published rows are of the test images of {rules.name}, and of this file only the size "
             "is known: check that it has the same test images"
         ]
-    card = dataset(name, paths.root)
+    card = manifests.dataset(name, paths.root)
     if card and not card.is_own and rules.name not in card.protocols:
         raise InputError(
             f"{pool.name}: is of {name}, whose card does not name {rules.name}: published rows are of "

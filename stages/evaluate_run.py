@@ -30,8 +30,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     results/metrics.json.
     """
     outputs.refuse_occupied(paths.metrics)
-    settings = with_metrics(settings, options.metrics)
-    chosen = options.truth.chosen(settings.evaluate)
+    chosen = options.truth.chosen(with_metrics(settings.evaluate, options.metrics))
     truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
     evaluation = Evaluation(paths, chosen, truth, options.ties, options.extended)
     scored = _scored(paths, settings)

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation.evaluation.metrics import parse_all
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties, protocol
-from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings import Evaluate, Settings
+from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.measured import Measured
@@ -26,16 +25,17 @@ from stages import terminal
 from stages.progress import Progress, say
 
 if TYPE_CHECKING:
+    from pipeline.foundation.manifest import Manifest
+    from pipeline.foundation.settings import AnySettings
     from pipeline.run.provenance.results import EvaluateRequest
 
 
-def with_metrics(settings: Settings, names: tuple[str, ...]) -> Settings:
+def with_metrics(settings: Evaluate, names: tuple[str, ...]) -> Evaluate:
     """The settings with other metrics, if any are named."""
     if not names:
         return settings
     metrics = [str(metric) for metric in parse_all(names)]
-    chosen = settings.evaluate.model_copy(update={"metrics": metrics})
-    return settings.model_copy(update={"evaluate": chosen})
+    return settings.model_copy(update={"metrics": metrics})
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
 def print_numbers(
     results: evaluated.Results,
     output: str,
-    settings: Settings,
+    settings: AnySettings,
     beside: str | None = None,
     is_table: bool = True,
 ) -> None:
@@ -221,7 +221,9 @@ def _json(results: evaluated.Results) -> str:
     return json.dumps(entries, indent=1)
 
 
-def _rows(results: evaluated.Results, output: str, settings: Settings, beside: str | None) -> str:
+def _rows(
+    results: evaluated.Results, output: str, settings: AnySettings, beside: str | None
+) -> str:
     """The rows of a paper's table in LaTeX, Markdown, CSV or text."""
     from pipeline.judge.tables import latex, markdown
     from pipeline.judge.tables.comma_separated import to_csv

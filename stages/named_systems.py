@@ -6,10 +6,9 @@ import glob
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pipeline.foundation.parts.errors import InputError, similar
-from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths, of_seed
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.foreign import model_of
@@ -17,13 +16,16 @@ from pipeline.judge.systems.scores.system import System
 from stages.arguments import Source, is_of_scores, refuse_model, refuse_repeats
 from stages.progress import say
 
+if TYPE_CHECKING:
+    from pipeline.foundation.settings import AnySettings
+
 # What a file can only be read as: one array without a name, as a matrix; what was assumed follows.
 PLAIN = re.compile(r"^a (NumPy|zarr) array: \w+ \[\d+, \d+\](; |$)")
 # What `open_system` takes, and the folder that it is in.
 Place: TypeAlias = tuple[str, Path]
 
 
-def place(paths: Paths, settings: Settings, name: str, dataset: str | None = None) -> Place:
+def place(paths: Paths, settings: AnySettings, name: str, dataset: str | None = None) -> Place:
     """What `open_system` takes for a name of a system, or for scores from elsewhere: the text and
     its folder.
     """
@@ -55,7 +57,7 @@ def _refuse_unopened(paths: Paths, name: str) -> None:
 
 
 def named(
-    paths: Paths, settings: Settings, text: str, dataset: str | None = None
+    paths: Paths, settings: AnySettings, text: str, dataset: str | None = None
 ) -> tuple[str, list[Place]]:
     """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for
     each seed.
@@ -74,7 +76,9 @@ def named(
     return title, places
 
 
-def _divided(paths: Paths, settings: Settings, text: str, dataset: str | None) -> tuple[str, str]:
+def _divided(
+    paths: Paths, settings: AnySettings, text: str, dataset: str | None
+) -> tuple[str, str]:
     """The title and the names of TITLE=NAMES, either of which may contain a =.
 
     The title ends at the first = after which all names are there; if there is none, at the first =.
@@ -101,7 +105,7 @@ def _divided(paths: Paths, settings: Settings, text: str, dataset: str | None) -
 
 
 def refuse_stale(
-    paths: Paths, settings: Settings, places: Iterable[Place], dataset: str | None = None
+    paths: Paths, settings: AnySettings, places: Iterable[Place], dataset: str | None = None
 ) -> None:
     """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files
     nobody can know it.
@@ -115,7 +119,9 @@ def refuse_stale(
         checks.refuse_stale(systems, paths)
 
 
-def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, mark: str) -> bool:
+def _is_there(
+    paths: Paths, settings: AnySettings, name: str, dataset: str | None, mark: str
+) -> bool:
     """Whether a name that has this mark is a file, or a system, as it is."""
     if "/" not in name:
         dataset = dataset or settings.run.dataset
@@ -124,7 +130,7 @@ def _is_there(paths: Paths, settings: Settings, name: str, dataset: str | None, 
     return any(mark in part and is_of_scores(paths.root, part) for part in (name, *name.split(":")))
 
 
-def _seeds(paths: Paths, settings: Settings, dataset: str | None, name: str) -> list[Place]:
+def _seeds(paths: Paths, settings: AnySettings, dataset: str | None, name: str) -> list[Place]:
     """The stores or files that a name means: those of NAME,NAME, of all seeds of NAME, or one."""
     if "," in name and not _is_there(paths, settings, name, dataset, ","):
         parts = [part.strip() for part in name.split(",")]

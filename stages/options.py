@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +18,8 @@ from pipeline.foundation.files.atomic import SET_ASIDE
 from pipeline.foundation.manifest import SPLITS
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.paths import Paths
-from pipeline.make.dual_encoders import DUAL_ENCODERS
 from stages.arguments import Source, Workers
 from stages.declared import Command, Group, Option, flag, was_given
 from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
@@ -55,15 +55,20 @@ def names(kind: str) -> Callable[..., list[str]]:
             "claims",
             "weights",
         }
-        known |= {f"{each}:" for each in DUAL_ENCODERS} if kind == "head" else set()
+        known |= {f"{each}:" for each in TABLES["dual_encoders"]} if kind == "head" else set()
         return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
 
     return complete
 
 
-def with_settings(command: Callable[..., None], required: bool = True) -> Callable[..., None]:
+def with_settings(
+    command: Callable[..., None], required: bool = True, of_files: Sequence[str] = ()
+) -> Callable[..., None]:
     """Add --root, --params and -S to a command, which receives `paths` and the checked
     `settings`.
+
+    required: whether it needs a settings file. of_files: options that name files of scores; where
+        one is given, only the sections that measure files are checked.
     """
 
     @click.option(
@@ -91,15 +96,20 @@ def with_settings(command: Callable[..., None], required: bool = True) -> Callab
     )
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
-        from pipeline.make.features.project import new
-
-        if params is None:  # without a file of its own, the shipped one
-            settings_path = settings_file(root)
-            click.get_current_context().meta["shipped"] = settings_path is None
-            params = settings_path or new.path("params.yaml")
+        if params is None:
+            params = settings_file(root)
+            click.get_current_context().meta["shipped"] = params is None
             if required:
                 refuse_shipped()
-        chosen = settings.load(params, changes)
+        if params is None:  # without a file of its own, the shipped one
+            from pipeline.make.features.project import new
+
+            params = new.path("params.yaml")
+        chosen: settings.AnySettings | None = None
+        if not changes and any(options[name] for name in of_files):
+            chosen = settings.load_for_judging(params)
+        if chosen is None:
+            chosen = settings.load(params, changes)
         command(paths=Paths(root), settings=chosen, **options)
 
     return wrapped

@@ -18,6 +18,7 @@ import click
 
 from pipeline.foundation.files import outputs, remote, streams
 from pipeline.foundation.parts.errors import InputError, meant
+from pipeline.foundation.parts.lazy import LookupTable
 from pipeline.foundation.settings.kinds import TABLES
 
 # Where a context keeps the paths of a command line: each with the option that names it, and whether
@@ -171,7 +172,13 @@ class PartName(OneOf):
     """
 
     def __init__(self, kind: str) -> None:
-        self.table, self.case_sensitive = TABLES[kind], True
+        self.kind = kind
+        self.case_sensitive = True
+
+    @property
+    def table(self) -> LookupTable[Any]:
+        """The parts of its kind."""
+        return TABLES[self.kind]
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -225,5 +226,8 @@ class EvaluateOptions(declared.Options):
 
 
 evaluate_command = declared.command(
-    EvaluateOptions, "evaluate.evaluate", options.with_settings_or_shipped, options.of_dataset
+    EvaluateOptions,
+    "evaluate.evaluate",
+    partial(options.with_settings_or_shipped, of_files=("systems", "embeddings")),
+    options.of_dataset,
 )

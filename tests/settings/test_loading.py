@@ -14,8 +14,9 @@ import yaml
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Recipe, Settings, Training
+from pipeline.foundation.settings.judging import Evaluate, Typesetting
 from pipeline.foundation.settings.loading import _recipes, _shipped
-from pipeline.foundation.settings.schema import Evaluate, Extract, Throughput, Typesetting
+from pipeline.foundation.settings.schema import Extract, Throughput
 from pipeline.run.report.tables import TABLES
 
 PARAMS = Path(__file__).parents[2] / "params.yaml"

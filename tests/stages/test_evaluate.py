@@ -23,6 +23,7 @@ from scored import made_from, score
 
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.compute import made_with
+from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.retrieval import Relevance
 from pipeline.foundation.evaluation.statistics import ImageHits, intervals
@@ -649,7 +650,7 @@ def test_extended_measures_stand_beside_the_recalls(
     store = System.open(path)
     relevance = Relevance.of_owner(store.caption_image, len(store.image_ids))
     monkeypatch.setattr(
-        measured,
+        coco_pairs,
         "eccv_caption",
         lambda collection: (
             np.arange(len(store.image_ids)),

@@ -6,33 +6,23 @@ A manifest, a feature store, a head, a system and a file of results are artefact
 its data, `Artefact.verify` compares its bytes with their digests, and `making` writes it.
 """
 
-from pipeline.foundation.artefacts.artefact import Artefact, Outdated
-from pipeline.foundation.artefacts.code import Versions, named, version, versions
-from pipeline.foundation.artefacts.making import (
-    Draft,
-    is_kept,
-    is_up_to_date,
-    made_today,
-    making,
-    record_files,
-)
-from pipeline.foundation.artefacts.record import Record, Reference
-from pipeline.foundation.artefacts.request import Request
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Artefact",
-    "Draft",
-    "Outdated",
-    "Record",
-    "Reference",
-    "Request",
-    "Versions",
-    "is_kept",
-    "is_up_to_date",
-    "made_today",
-    "making",
-    "named",
-    "record_files",
-    "version",
-    "versions",
-]
+from pipeline.foundation.parts import lazy
+
+if TYPE_CHECKING:
+    from pipeline.foundation.artefacts import record
+    from pipeline.foundation.artefacts.artefact import Artefact, Outdated
+    from pipeline.foundation.artefacts.code import Versions, named, version, versions
+    from pipeline.foundation.artefacts.making import (
+        Draft,
+        is_kept,
+        is_up_to_date,
+        made_today,
+        making,
+        record_files,
+    )
+    from pipeline.foundation.artefacts.record import Record, Reference
+    from pipeline.foundation.artefacts.request import Request
+
+lazy.imports(__name__)

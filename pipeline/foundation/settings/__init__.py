@@ -6,7 +6,8 @@ from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.foundation.parts.section import Section, first_fault
-    from pipeline.foundation.settings.loading import SHIPPED, load
+    from pipeline.foundation.settings.judging import Evaluate, JudgeSettings, load_for_judging
+    from pipeline.foundation.settings.loading import load
     from pipeline.foundation.settings.parts import ArchitectureSettings, PoolingSettings
     from pipeline.foundation.settings.recipe import (
         FineTuning,
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     )
     from pipeline.foundation.settings.run import Encoder, Run
     from pipeline.foundation.settings.schema import (
-        Evaluate,
+        AnySettings,
         Extract,
         Report,
         Settings,
@@ -28,5 +29,6 @@ if TYPE_CHECKING:
         Throughput,
     )
     from pipeline.foundation.settings.section import Count, Name, Share
+    from pipeline.foundation.settings.written import SHIPPED
 
 lazy.imports(__name__)

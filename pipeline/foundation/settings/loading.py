@@ -14,17 +14,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.foundation.files import encodings, regular
-from pipeline.foundation.files.parsing import LARGEST, from_json, from_yaml
+from pipeline.foundation.files.parsing import from_json, from_yaml
 from pipeline.foundation.parts.errors import InputError, refusing, unknown
 from pipeline.foundation.parts.section import first_fault
+from pipeline.foundation.settings import written
 from pipeline.foundation.settings.recipe import FineTuning, Recipe, Training
 from pipeline.foundation.settings.schema import DEFAULT_PRESET, Settings
 
-SHIPPED = Path(__file__).parent / "defaults.yaml"
 # The folder of a project's own recipes, beside its settings file.
 RECIPES = "manifests/recipes"
-LARGEST_YAML = 4 * LARGEST  # bytes of as many characters as are read
 # How many sections may build on each other.
 LONGEST = 50
 SIDES = ("image_pooling", "text_pooling")
@@ -50,13 +48,7 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     Raises:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
-    with refusing(
-        (FileNotFoundError, NotADirectoryError),
-        f"{path}: no such settings file; `pipeline init` writes one, or name another with --params",
-    ):
-        user_settings = _yaml_of(path)
-    if not isinstance(user_settings, dict):
-        raise InputError(f"{path}: has no sections; `pipeline init` writes a settings file")
+    user_settings = written.sections_of(path)
     in_files = _recipes(path.parent / RECIPES)
     try:
         tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
@@ -83,35 +75,18 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
 
 @cache
 def _shipped() -> dict[str, Any]:
-    settings: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
-    return settings | {"recipes": both_sides(_recipes(resources.files("manifests") / "recipes"))}
+    recipes = _recipes(resources.files("manifests") / "recipes")
+    return written.shipped() | {"recipes": both_sides(recipes)}
 
 
 def _recipes(folder: Traversable) -> dict[str, Any]:
     """The recipes in the files of a folder; none where there is no folder."""
     files = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ()
     return {
-        file.name.removesuffix(".yaml"): _yaml_of(file)
+        file.name.removesuffix(".yaml"): written.yaml_of(file)
         for file in files
         if file.name.endswith(".yaml")
     }
-
-
-def _yaml_of(file: Traversable) -> Any:
-    with refusing(ValueError, lambda error: f"{file}: not readable as YAML: {error}"):
-        if isinstance(file, Path):
-            if file.stat().st_size > LARGEST_YAML:
-                raise ValueError(f"has more than {LARGEST_YAML:,} bytes")
-            return from_yaml(_text_of(file))
-        return from_yaml(file.read_text(encoding="utf-8"))
-
-
-def _text_of(file: Path) -> str:
-    content = regular.content(file)
-    if is_utf16 := encodings.in_utf16(file, content):
-        raise InputError(f"{file}: {is_utf16}")
-    with refusing(UnicodeDecodeError, f"{file}: {encodings.unlike_utf8(file)}"):
-        return content.decode("utf-8")
 
 
 def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:

@@ -2,18 +2,24 @@
 them.
 """
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
-from pipeline.foundation.files.left_out import SHARE
-from pipeline.foundation.parts.errors import InputError, look_up, refusing
+from pipeline.foundation.parts.errors import InputError, look_up
 from pipeline.foundation.parts.section import Section
 from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.judging import (
+    Evaluate,
+    JudgeSettings,
+    Manifest,
+    Score,
+    Typesetting,
+)
 from pipeline.foundation.settings.parts import EngineSettings
 from pipeline.foundation.settings.recipe import FineTuning, Recipe, Training
 from pipeline.foundation.settings.run import Run
-from pipeline.foundation.settings.section import Count, Device, Name, Share
+from pipeline.foundation.settings.section import Count, Device, Name
 
 DEFAULT_PRESET = "light"
 
@@ -34,13 +40,6 @@ class SampleVideo(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-class Manifest(Section):
-    """What a reader of annotations may leave out. See `pipeline.foundation.files.left_out`."""
-
-    left_out: Share = SHARE
-    on_error: Literal["fail", "skip"] = "skip"
-
-
 class Extract(Section):
     """How features are extracted and stored. The number of a worker's threads changes no
     feature.
@@ -58,39 +57,6 @@ class Extract(Section):
     decoders: Literal["auto"] | Count = "auto"
     writers: Literal["auto"] | Count = "auto"
     ahead: Count = 2
-
-
-class Score(Section):
-    """The split that is scored."""
-
-    split: Literal["val", "test"]
-    batch_size: Count
-
-
-def _known_metrics(names: list[str]) -> list[str]:
-    from pipeline.foundation.evaluation.metrics import parse_all
-
-    with refusing(InputError, str, ValueError):
-        return [str(metric) for metric in parse_all(names)]
-
-
-class Evaluate(Section):
-    """Metrics, relevance judgements and intervals. Also how much memory ranking may use."""
-
-    metrics: Annotated[list[str], AfterValidator(_known_metrics)] = Field(default_factory=list)
-    qrels: str | None = None
-    same_text: Literal["positive"] | None = None
-    cxc: str | None = None
-    resamples: Count
-    seed: Annotated[int, Field(ge=0)]
-    block_megabytes: Annotated[float, Field(gt=0)]
-    ALWAYS_RECORDED = frozenset({"metrics", "qrels", "same_text", "cxc"})
-
-    @model_validator(mode="after")
-    def _one_truth(self) -> Self:
-        if self.qrels and self.same_text:
-            raise ValueError("qrels and same_text both say which candidates are positives; set one")
-        return self
 
 
 class Synthetic(Section):
@@ -133,40 +99,6 @@ class Throughput(Section):
     repeats: Count
     seconds: Annotated[float, Field(ge=0)]
     ALWAYS_RECORDED = frozenset({"searched", "reranked"})
-
-
-class Typesetting(Section):
-    """The page that tables and figures go into. In cm: one column, both with the gap between them,
-    and the height.
-    """
-
-    column_width: Annotated[float, Field(ge=4, le=30)] = 7.7
-    text_width: Annotated[float, Field(ge=4, le=60)] = 16.0
-    text_height: Annotated[float, Field(ge=4, le=80)] = 22.5
-    table_style: Literal["booktabs", "plain"] = "booktabs"
-    table_rows: Literal["all", "published", "measured"] = "all"
-    table_metrics: list[str] = Field(default_factory=list)
-    table_bold: Literal["tied", "best"] = "tied"
-    figure_font: Literal["sans", "serif"] = "sans"
-    ALWAYS_RECORDED = frozenset(
-        {
-            "column_width",
-            "text_width",
-            "text_height",
-            "table_style",
-            "table_rows",
-            "table_metrics",
-            "figure_font",
-        }
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.column_width > self.text_width:
-            raise ValueError(
-                f"column_width {self.column_width} is wider than text_width {self.text_width}"
-            )
-        return self
 
 
 class Report(Section):
@@ -247,7 +179,8 @@ class Settings(Section):
         """The feature of a dataset's captions that the text encoder `features` reads; InputError if
         none is named.
         """
-        if (name := self.training_of(dataset).captions) is None:
+        name = self.training_of(dataset).captions
+        if name is None:
             raise InputError(
                 "text encoder features: name the feature of captions as training.NAME.captions"
             )
@@ -263,3 +196,7 @@ class Settings(Section):
         return look_up(
             f"feature of the preset {preset}:", feature, look_up("preset", preset, self.features)
         )
+
+
+# What measures files of scores takes either.
+AnySettings: TypeAlias = Settings | JudgeSettings

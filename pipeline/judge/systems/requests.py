@@ -12,7 +12,7 @@ from pipeline.foundation import artefacts
 from pipeline.foundation.artefacts import Request, Versions
 from pipeline.foundation.evaluation.retrieval import of_packages
 from pipeline.foundation.evaluation.retrieval.top import INDEXES
-from pipeline.foundation.settings.schema import Score
+from pipeline.foundation.settings.judging import Score
 from pipeline.judge.systems.reranking import SCORERS
 from pipeline.judge.systems.rescoring import RESCORERS
 

@@ -9,8 +9,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import groupby
 from typing import Literal
 
+from pipeline.foundation.evaluation import statistics
 from pipeline.foundation.evaluation.metrics import Statistic
-from pipeline.foundation.evaluation.statistics.letters import LETTERS
 
 Colour = Literal["black", "blue", "red"]
 # A raised part in the text of a cell or caption: T^ANCE.
@@ -169,10 +169,12 @@ class Panel:
             is_needed = note.mark in shown if note.mark else note.test_set in test_sets
             if is_needed:
                 notes.append(note)
-        in_order = [mark for mark in shown if mark in LETTERS]
-        letters = dict(zip(in_order, LETTERS, strict=False))
+        in_order = [mark for mark in shown if mark in statistics.LETTERS]
+        letters = dict(zip(in_order, statistics.LETTERS, strict=False))
         by_letter = {letters[note.mark]: note for note in notes if note.mark in letters}
-        lettered = [replace(by_letter[mark], mark=mark) for mark in LETTERS if mark in by_letter]
+        lettered = [
+            replace(by_letter[mark], mark=mark) for mark in statistics.LETTERS if mark in by_letter
+        ]
         lettered += [note for note in notes if note.mark not in letters]
         groups = tuple(group.marked(letters) for group in self.groups)
         return replace(self, groups=groups, notes=tuple(lettered))

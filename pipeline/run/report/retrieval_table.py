@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, TypeAdapter
 
+from pipeline.foundation.evaluation import statistics
 from pipeline.foundation.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.judge.systems.scores.made import GIVEN
@@ -360,7 +361,7 @@ def _marks_of_doubts(
     for doubt in line.doubts:
         if columns.isdisjoint(doubt.columns):
             continue
-        note = notes.setdefault(doubt.note, Note(doubt.note, mark=table.LETTERS[len(notes)]))
+        note = notes.setdefault(doubt.note, Note(doubt.note, mark=statistics.LETTERS[len(notes)]))
         marks |= dict.fromkeys(doubt.columns, (note.mark,))
     return marks
 

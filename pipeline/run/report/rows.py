@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.foundation.evaluation.statistics import LETTERS
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import evaluated, text
 from pipeline.judge.tables.evaluated import Results
-from pipeline.judge.tables.table import LETTERS, Cell, MetricKey, Note, Table, number
+from pipeline.judge.tables.table import Cell, MetricKey, Note, Table, number
 from pipeline.run.report import names
 from pipeline.run.report.result_rows import Measured, ResultRow, RowHeader
 from pipeline.run.report.retrieval_table import RetrievalTable, TableColumns

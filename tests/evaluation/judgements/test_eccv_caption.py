@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.judgements.coco_pairs import eccv_caption, pairs_of_package
 from pipeline.foundation.evaluation.retrieval import as_similarity
 from pipeline.foundation.evaluation.retrieval.collection import Collection
@@ -74,7 +75,7 @@ def pool(truth: Any, rng: np.random.Generator) -> tuple[np.ndarray, ...]:
 def measure(monkeypatch: pytest.MonkeyPatch, truth: Any, *pool: np.ndarray) -> dict[str, Any]:
     scores, image_ids, caption_ids, caption_image = pool
     monkeypatch.setattr(
-        measured, "eccv_caption", lambda collection: eccv_caption(collection, truth)
+        coco_pairs, "eccv_caption", lambda collection: eccv_caption(collection, truth)
     )
     settings = Evaluate(resamples=10, seed=0, block_megabytes=0.05)
     found = System.of("a", as_similarity(scores), caption_image, image_ids, caption_ids)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from pipeline.foundation.compute import by_path
+from pipeline.foundation import compute
 from pipeline.foundation.evaluation.retrieval.blocks import Ids
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def count(blocks: Iterator[Block], counter: Counter, finished: Progress) -> tupl
     place = _place.get()
     content = None
     if place is not None:
-        content = by_path.packed(counter)
+        content = compute.by_path.packed(counter)
     if place is None or content is None:
         counters = share(blocks, counter.fresh, finished)
         return tuple(_totals(counters))
@@ -109,7 +109,7 @@ def _parts(blocks: Iterable[Block]) -> Generator[list[Block], None, None]:
 
 
 def _count_part(content: bytes, blocks: list[Block], wanted: "Wanted") -> Part:
-    counter: Counter = by_path.unpacked(content)
+    counter: Counter = compute.by_path.unpacked(content)
     done: list[int] = []
     counters = share(iter(blocks), counter.fresh, done.append)
     return sum(done), [_trimmed(total) for total in _totals(counters)]

@@ -7,7 +7,7 @@ from pipeline.foundation.parts import lazy
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.statistics.image_hits import ImageHits, pack
     from pipeline.foundation.evaluation.statistics.intervals import interval, intervals
-    from pipeline.foundation.evaluation.statistics.letters import letters
+    from pipeline.foundation.evaluation.statistics.letters import LETTERS, letters
     from pipeline.foundation.evaluation.statistics.significance import (
         LEVEL,
         chances,

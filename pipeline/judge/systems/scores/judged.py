@@ -5,19 +5,18 @@ Relevance other than one image per caption comes from a qrels file, or from capt
 text.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.artefacts.record import digest_of
-from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.judgements import qrels
-from pipeline.foundation.evaluation.judgements.names import Names
-from pipeline.foundation.evaluation.judgements.rows import same_text
+from pipeline.foundation import artefacts, manifest as manifests
+from pipeline.foundation.evaluation import judgements, retrieval
 from pipeline.foundation.evaluation.metrics import Metrics, parse_all
 from pipeline.foundation.evaluation.retrieval import (
     Collection,
@@ -31,12 +30,13 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.files.left_out import SHARE
-from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.manifest.columns import LANGUAGE
 from pipeline.foundation.parts.errors import InputError, counted, refusing
 from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
+
+if TYPE_CHECKING:
+    from pipeline.foundation.manifest import Manifest
 
 # How many captions an image has where nothing says it.
 CAPTIONS = 5
@@ -81,7 +81,7 @@ class Columns:
             raise InputError(
                 "leave out --captions-per-image: --manifest says how many each image has"
             )
-        split = Manifest.load(self.manifest).split(self.split or "test")
+        split = manifests.Manifest.load(self.manifest).split(self.split or "test")
         expected = (len(split.image_ids), len(split.caption_ids))
         if shape != expected:
             described = f"the manifest's {split.name} split"
@@ -164,13 +164,13 @@ class Truth:
     left_out: float = field(default=SHARE, compare=False)
 
     @classmethod
-    def of(cls, settings: Evaluate) -> "Truth":
+    def of(cls, settings: Evaluate) -> Truth:
         """Read the settings of a run."""
         path = Path(settings.qrels) if settings.qrels else None
         return cls(path, settings.same_text is not None)
 
     @classmethod
-    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> "Truth":
+    def of_protocols(cls, protocols: Sequence[str | Protocol]) -> Truth:
         """Look up which answers some protocols count as right."""
         for name in protocols:
             is_known = not isinstance(name, str) or name in retrieval.PROTOCOLS
@@ -178,7 +178,7 @@ class Truth:
                 return cls(same_text=True)
         return cls()
 
-    def or_of(self, protocols: Sequence[str | Protocol]) -> "Truth":
+    def or_of(self, protocols: Sequence[str | Protocol]) -> Truth:
         """This choice; if the user made none, that of the protocols."""
         if self == Truth():
             return Truth.of_protocols(protocols)
@@ -198,7 +198,9 @@ class Truth:
     @property
     def needs_manifest(self) -> bool:
         """Whether a manifest has to say which caption or image is meant."""
-        return self.same_text or (self.qrels is not None and qrels.names_files(self.qrels))
+        return self.same_text or (
+            self.qrels is not None and judgements.qrels.names_files(self.qrels)
+        )
 
     @property
     def words(self) -> str:
@@ -224,23 +226,25 @@ class Truth:
         with refusing(
             OSError, lambda error: f"cannot read {self.qrels}: {error.strerror or error}"
         ):
-            return digest_of(self.qrels)
+            return artefacts.record.digest_of(self.qrels)
 
 
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     """Replace a system's right answers."""
     if truth.qrels is not None:
-        names = Names(system)
+        names = judgements.names.Names(system)
         if manifest is not None:
-            names = Names(system, lambda: files_of(system, manifest))
-        judgements = qrels.read(truth.qrels, system, names, truth.left_out)
-        return replace(system, relevance=judgements.relevance, judgements=judgements)
+            names = judgements.names.Names(system, lambda: files_of(system, manifest))
+        read = judgements.qrels.read(truth.qrels, system, names, truth.left_out)
+        return replace(system, relevance=read.relevance, judgements=read)
     if truth.same_text:
         system.require_ids()
         if manifest is None:
             raise InputError("--same-text compares captions by their text: name the --manifest")
         texts = of_captions(system, manifest, "caption").tolist()
-        queries, relevance = same_text(replace(system, captions=texts), system.languages)
+        queries, relevance = judgements.rows.same_text(
+            replace(system, captions=texts), system.languages
+        )
         images = np.arange(system.shape[0])
         return replace(system.only(images, queries), relevance=relevance)
     return system
@@ -277,16 +281,16 @@ def of_captions(system: System, manifest: Manifest, column: str) -> npt.NDArray[
 
 def with_languages(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
-    if manifest is None or LANGUAGE not in manifest.columns or not system.has_ids:
+    if manifest is None or manifests.LANGUAGE not in manifest.columns or not system.has_ids:
         return system
-    return replace(system, languages=of_captions(system, manifest, LANGUAGE).astype(str))
+    return replace(system, languages=of_captions(system, manifest, manifests.LANGUAGE).astype(str))
 
 
 def in_languages(system: System, paths: Paths) -> System:
     """Name the language of each caption of a store, if its record has several."""
     if len(system.made_from.languages) < 2:
         return system
-    manifest = Manifest.load(paths.manifest(system.made_from.dataset))
+    manifest = manifests.Manifest.load(paths.manifest(system.made_from.dataset))
     with_all = with_languages(system, manifest)
     if with_all.languages is None or len(np.unique(with_all.languages)) < 2:
         return system

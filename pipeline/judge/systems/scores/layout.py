@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.artefacts import Artefact, Draft
+from pipeline.foundation import artefacts, files
 from pipeline.foundation.evaluation.retrieval import (
     Collection as Items,
     Embeddings,
@@ -48,14 +48,15 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.blocks import TILE_WIDTH, Ids, cut
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
-from pipeline.foundation.files import archives, atomic, digest
+from pipeline.foundation.files import atomic, digest
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing, similar
-from pipeline.judge.systems.fusion.combining import PerQuery
+from pipeline.judge.systems import fusion
 from pipeline.judge.systems.scores.made import Made, Matrices
 
 if TYPE_CHECKING:
     import zarr
 
+    from pipeline.foundation.artefacts import Artefact, Draft
     from pipeline.foundation.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
@@ -93,7 +94,7 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
     """
     if not path.exists():
         raise InputError(f"{path}: {otherwise}{similar(path)}")
-    archive = archives.named(path)
+    archive = files.archives.named(path)
     if archive:
         raise InputError(f"{path}: is {archive}")
     with (
@@ -101,7 +102,7 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
         refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again"),
     ):
         arrays = group(path)
-        store = Artefact.open(path, HEADER)
+        store = artefacts.Artefact.open(path, HEADER)
         if not store.record.finished:
             raise InputError(
                 f"{path}: is not finished, because the command that wrote it was killed; run it again"
@@ -223,7 +224,7 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Mat
     """Divide scores into the matrices that a store holds, and how they are fused when they are
     read.
     """
-    if isinstance(scores, PerQuery):
+    if isinstance(scores, fusion.combining.PerQuery):
         stored: list[Any] = []
         counts: list[int] = []
         for member in scores.sources:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.judgements.coco_pairs import METRICS, cxc, eccv_caption
+from pipeline.foundation import files
+from pipeline.foundation.evaluation import judgements, retrieval
 from pipeline.foundation.evaluation.metrics import (
     RECALLS,
     Metrics,
@@ -30,7 +30,7 @@ from pipeline.foundation.evaluation.retrieval.embeddings import Others, vectors_
 from pipeline.foundation.evaluation.retrieval.workers import Progress, after
 from pipeline.foundation.evaluation.statistics import interval, pack
 from pipeline.foundation.evaluation.statistics.intervals import mean_recall
-from pipeline.foundation.files import atomic, results
+from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.system import Part, System
@@ -139,14 +139,14 @@ def extend(
     if name == "cxc":
         return {"extended": {"cxc": _cxc(system, settings, progress)}}
     system.require_ids()
-    rows, columns, relevance = eccv_caption(system)
+    rows, columns, relevance = judgements.coco_pairs.eccv_caption(system)
     scores = retrieval.select(system.scores, rows, columns)
     numbers: dict[str, Any] = {}
     done = 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
         numbers[judged] = of_pool(
-            parse_all(METRICS[judged]),
+            parse_all(judgements.coco_pairs.METRICS[judged]),
             scores,
             truth,
             measure_ranks([ranks]),
@@ -167,8 +167,8 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
             "--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER"
         )
     system.require_ids()
-    right = cxc(Path(settings.cxc), system)
-    metrics = parse_all(METRICS["cxc"])
+    right = judgements.coco_pairs.cxc(Path(settings.cxc), system)
+    metrics = parse_all(judgements.coco_pairs.METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     across = Fold.of(ranks, "expected")
     numbers = as_dict(with_intervals(metrics, [across], settings.resamples, settings.seed))
@@ -266,4 +266,4 @@ def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
-            whole.rename(columns=results.cell).to_csv(partial, index=False)
+            whole.rename(columns=files.results.cell).to_csv(partial, index=False)

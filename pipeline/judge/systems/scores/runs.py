@@ -10,6 +10,8 @@ A candidate that a run does not list is never found. Equal scores are tied. Rank
 there are no scores.
 """
 
+from __future__ import annotations
+
 import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,10 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation.judgements import appearance
-from pipeline.foundation.evaluation.judgements.columns import DISTANCES, RUN
-from pipeline.foundation.evaluation.judgements.names import Names
-from pipeline.foundation.evaluation.judgements.rows import Rows
+from pipeline.foundation.evaluation import judgements
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Floats, Ids, Marks, Side
 from pipeline.foundation.evaluation.retrieval.lists import (
     UNKNOWN_ORDER,
@@ -39,6 +38,9 @@ from pipeline.judge.systems.scores.system import System
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pipeline.foundation.evaluation.judgements.names import Names
+    from pipeline.foundation.evaluation.judgements.rows import Rows
 
 WAYS: tuple[tuple[Direction, Side, Side], ...] = (
     ("i2t", "image", "caption"),
@@ -105,11 +107,11 @@ def read(
     """
     of_images: list[Run] = []
     of_captions: list[Run] = []
-    rows = Rows(path, RUN)
+    rows = judgements.rows.Rows(path, judgements.columns.RUN)
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:
             _refuse_other_order(path, table)
-        image, caption, asks, _ = rows.pairs(table, numbers, names or Names())
+        image, caption, asks, _ = rows.pairs(table, numbers, names or judgements.names.Names())
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
             remedy = ""
@@ -123,7 +125,7 @@ def read(
     has_no_score = rows.value == "" and not rows.headless
     if distance and (is_of_ranks or has_no_score):
         raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
-    if not distance and rows.value.lower() in DISTANCES:
+    if not distance and rows.value.lower() in judgements.columns.DISTANCES:
         raise InputError(
             f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
         )
@@ -133,11 +135,11 @@ def read(
     return run, rows.title
 
 
-def _refuse_other_order(path: Path, table: "pa.Table") -> None:
+def _refuse_other_order(path: Path, table: pa.Table) -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
-    texts = [column.to_pylist() for column in table.slice(0, appearance.ROWS).columns]
+    texts = [column.to_pylist() for column in table.slice(0, judgements.appearance.ROWS).columns]
     first_rows = list(zip(*texts, strict=True))
-    seen = appearance.columns(first_rows)
+    seen = judgements.appearance.columns(first_rows)
     column_of = dict(zip(table.column_names, seen, strict=True))
     query = column_of["query"]
     document = column_of["document"]
@@ -150,14 +152,14 @@ def _refuse_other_order(path: Path, table: "pa.Table") -> None:
     )
     has_text_last = value.is_text or query.first == "Q0"
     is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
-    if is_wrong and table.num_rows >= appearance.FEWEST:
+    if is_wrong and table.num_rows >= judgements.appearance.FEWEST:
         raise InputError(
             f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
-            f"{appearance.described(seen)}; give it a header, such as query,candidate,score"
+            f"{judgements.appearance.described(seen)}; give it a header, such as query,candidate,score"
         )
 
 
-def _scores(rows: Rows, table: "pa.Table", numbers: Ids) -> tuple[Floats, Floats | None]:
+def _scores(rows: Rows, table: pa.Table, numbers: Ids) -> tuple[Floats, Floats | None]:
     """The scores of some rows, and their ranks if there are any. Without scores the first ranks are
     best.
     """

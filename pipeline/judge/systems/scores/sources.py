@@ -2,6 +2,8 @@
 stored vectors.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,19 +11,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipeline.foundation.artefacts import Artefact
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.retrieval import Ids, Scores, Side, as_similarity
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.files.digest import of_files
-from pipeline.foundation.files.remembered import Remembered
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.fusion.methods import FUSIONS
+from pipeline.judge.systems import fusion
 from pipeline.judge.systems.scores import layout, made, reranked
 
 if TYPE_CHECKING:
     import zarr
+
+    from pipeline.foundation.artefacts import Artefact
+    from pipeline.foundation.files.remembered import Remembered
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Vectors:
         length = images if side == "image" else captions
         return layout.vectors(self.store, side, length, digests)
 
-    def scores(self) -> "retrieval.Embeddings":
+    def scores(self) -> retrieval.Embeddings:
         """Map the vectors."""
         return retrieval.Embeddings(self.of("image"), self.of("caption"), double=True)
 
@@ -60,7 +63,7 @@ class Matrices:
     query.
     """
 
-    matrices: "tuple[zarr.Array, ...]"  # [I, C], member by member
+    matrices: tuple[zarr.Array, ...]  # [I, C], member by member
     how: made.Matrices | None = None  # how several are read; None for one matrix
     # with reranked members: the protocol's name, each item's fold
     folds: tuple[str, tuple[Ids, Ids]] | None = None
@@ -79,14 +82,14 @@ class Matrices:
                 members.append(next(matrices))
             else:
                 members.append(Directions(next(matrices), next(matrices)))  # type: ignore[arg-type]
-        fused = FUSIONS[self.how.method](members, self.how.weights)
+        fused = fusion.methods.FUSIONS[self.how.method](members, self.how.weights)
         if self.folds is None:
             return fused
         protocol, folds = self.folds
         return reranked.Folded(fused, folds, protocol)
 
 
-def matrices(path: Path, group: "zarr.Group", ids: Sequence[Ids], made_from: made.Made) -> Matrices:
+def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: made.Made) -> Matrices:
     """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
     image_ids, caption_ids, caption_image = ids
     images = len(image_ids)
@@ -126,7 +129,7 @@ def _fits(how: made.Matrices | None, count: int) -> bool:
     """Whether a recorded fusion is of so many matrices, by a method that exists."""
     if how is None:
         return count == 1
-    is_known = how.method in FUSIONS or how.method == layout.DIRECTIONS
+    is_known = how.method in fusion.methods.FUSIONS or how.method == layout.DIRECTIONS
     has_weights = len(how.weights) == len(how.of_each)
     has_matrices = set(how.of_each) <= {1, 2} and sum(how.of_each) == count
     return count != 1 and is_known and has_weights and has_matrices

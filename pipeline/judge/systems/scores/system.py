@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.foundation.artefacts import Artefact, Draft, Record, Reference
+from pipeline.foundation import artefacts, manifest as manifests
 from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.judgements.qrels import Judgements
 from pipeline.foundation.evaluation.retrieval import Ids, Protocol, Relevance, protocol
 from pipeline.foundation.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import renumbered
 from pipeline.foundation.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.foundation.evaluation.statistics.intervals import Languages, divide
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.files.remembered import Remembered
-from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import plain
 from pipeline.judge.systems.scores import layout, reranked, sources
@@ -31,6 +28,10 @@ from pipeline.judge.systems.scores.sources import Given, Matrices, Scores, Vecto
 if TYPE_CHECKING:
     import zarr
 
+    from pipeline.foundation.artefacts import Artefact, Draft, Record, Reference
+    from pipeline.foundation.evaluation.judgements.qrels import Judgements
+    from pipeline.foundation.files.remembered import Remembered
+    from pipeline.foundation.manifest import Manifest
 
 # The kinds of artefact that hold scores.
 KINDS = ("scores", "given", "ensemble", "rescored", "reranked")
@@ -216,14 +217,16 @@ class System(Collection):
         """What records of artefacts that are made from it say of it."""
         if self.record:
             return self.record.refers(self.name)
-        return Reference(kind="matrix", name=self.name, identity=digest(self.made_from.recorded()))
+        return artefacts.Reference(
+            kind="matrix", name=self.name, identity=digest(self.made_from.recorded())
+        )
 
     @property
     def store(self) -> Artefact:
         """The store that it was opened from."""
         if self.folder is None or self.record is None:
             raise InputError(f"{self.name}: is no store of scores or vectors")
-        return Artefact(self.folder, self.record)
+        return artefacts.Artefact(self.folder, self.record)
 
     @property
     def written_name(self) -> str:
@@ -253,7 +256,9 @@ class System(Collection):
         once.
         """
         arrays = self.store.record.contents
-        Artefact.open(self.path, *(name for name in arrays if not name.endswith("_embeddings")))
+        artefacts.Artefact.open(
+            self.path, *(name for name in arrays if not name.endswith("_embeddings"))
+        )
         if isinstance(self.kind, Candidates):
             self.kind.retriever.check()
         return self
@@ -319,10 +324,10 @@ class System(Collection):
         needed.
         """
         if given is not None:
-            return Manifest.load(given)
+            return manifests.Manifest.load(given)
         dataset = self.made_from.dataset
         if dataset and (needed or self.made_from.languages):
-            return Manifest.load(place(dataset))
+            return manifests.Manifest.load(place(dataset))
         return None
 
     def only(self, images: Ids, captions: Ids) -> System:
@@ -404,7 +409,7 @@ class System(Collection):
 
     def _reranked_among(self, distractors: Sequence[System]) -> System:
         assert isinstance(self.kind, Candidates)
-        Artefact.open(self.path, *self.store.record.contents)
+        artefacts.Artefact.open(self.path, *self.store.record.contents)
         record = self.kind.record
         sought = [
             made_of.identity

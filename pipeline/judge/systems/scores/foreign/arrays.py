@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pipeline.foundation.files.expansion import Expansion
+from pipeline.foundation import files
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign.words import Name
 
@@ -281,7 +281,7 @@ def _unreadable(values: Any, what: str, name: str, path: object) -> Array:
 
 
 def _texts(values: Sequence[str], path: object) -> np.ndarray:
-    return Expansion(Path(str(path))).texts(values)
+    return files.expansion.Expansion(Path(str(path))).texts(values)
 
 
 def _refuse(why: str) -> NoReturn:

@@ -1,18 +1,19 @@
 """Which images and captions the rows and columns of scores are."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation.judgements import qrels
-from pipeline.foundation.evaluation.judgements.names import UNKNOWN, Names
+from pipeline.foundation import manifest as manifests
+from pipeline.foundation.evaluation import judgements
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
-from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores.foreign.arrays import Array
 from pipeline.judge.systems.scores.foreign.owned import (
@@ -27,6 +28,9 @@ from pipeline.judge.systems.scores.foreign.owned import (
 from pipeline.judge.systems.scores.foreign.words import Name
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns, files_of, manifest_rows
 from pipeline.judge.systems.scores.runs import Run
+
+if TYPE_CHECKING:
+    from pipeline.foundation.evaluation.judgements.names import Names
 
 SIDES: tuple[Side, Side] = ("image", "caption")
 # Ids in floats are whole numbers up to here, beyond which they may have been rounded.
@@ -63,10 +67,10 @@ def known_pool(columns: Columns) -> tuple[Collection, Names] | None:
     """The pool of the manifest's split, and how ids are found in it; None without a manifest."""
     if columns.manifest is None:
         return None
-    manifest = Manifest.load(columns.manifest)
+    manifest = manifests.Manifest.load(columns.manifest)
     split = manifest.split(columns.split or "test")
     pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
-    return pool, Names(pool, lambda: files_of(pool, manifest))
+    return pool, judgements.names.Names(pool, lambda: files_of(pool, manifest))
 
 
 def identified(
@@ -86,7 +90,11 @@ def identified(
     if given.images is not None:
         files = [str(image) for image in given.images.tolist()]
     known = Known(
-        shape, images, captions, lambda ids, name: numbers(ids, Names(), path, name), files
+        shape,
+        images,
+        captions,
+        lambda ids, name: numbers(ids, judgements.names.Names(), path, name),
+        files,
     )
     owner, said, used = _owners(known, given, columns, path, of_vectors)
     has_ids = images is not None or captions is not None
@@ -101,7 +109,7 @@ def _numbers_once(ids: np.ndarray | None, side: Side, path: Path) -> Ids | None:
     """The ids of one side as numbers, each of which is there once; None where none are given."""
     if ids is None:
         return None
-    return _once(numbers(ids, Names(), path, f"{side} ids"), ids, side, path)
+    return _once(numbers(ids, judgements.names.Names(), path, f"{side} ids"), ids, side, path)
 
 
 def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids:
@@ -154,7 +162,9 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
             return replace(given, told=(*given.told, told))
     if given.images is None:
         return given
-    images, captions = (numbers(each, Names(), path) for each in (given.images, given.captions))
+    images, captions = (
+        numbers(each, judgements.names.Names(), path) for each in (given.images, given.captions)
+    )
     if not np.isin(captions, images).all():
         return given
     told = Told("caption_ids", Array.of(given.captions), "caption")
@@ -282,7 +292,9 @@ def _of_manifest(
         for side, size in zip(SIDES, shape, strict=True)
     )
     owned_by = of_owners(
-        pool.image_ids, pool.caption_image[rows_of(pool.caption_ids, captions)], UNKNOWN
+        pool.image_ids,
+        pool.caption_image[rows_of(pool.caption_ids, captions)],
+        judgements.names.UNKNOWN,
     )
     found = Collection(images, captions, rows_of(images, owned_by))
     known = Known(shape, images, captions, lambda ids, name: numbers(ids, names, path, name))
@@ -342,7 +354,7 @@ def _texts_agree(texts: np.ndarray | None, captions: Ids, columns: Columns, path
     """
     if texts is None or columns.manifest is None:
         return False
-    manifest = Manifest.load(columns.manifest)
+    manifest = manifests.Manifest.load(columns.manifest)
     rows = manifest_rows(manifest, "caption", captions)
     expected = [*map(_plain, manifest.rows(["caption"])["caption"].to_numpy()[rows])]
     received = [*map(_plain, _texts(texts))]
@@ -453,7 +465,9 @@ def pool_of_lists(
     images = np.union1d(i2t.query, t2i.candidate)
     captions = np.union1d(i2t.candidate, t2i.query)
     if columns.judgements is not None:
-        judged_images, judged_captions = qrels.ids(columns.judgements, Names())
+        judged_images, judged_captions = judgements.qrels.ids(
+            columns.judgements, judgements.names.Names()
+        )
         images = np.union1d(images, judged_images)
         captions = np.union1d(captions, judged_captions)
         return Collection(images, captions, np.full(len(captions), -1, np.int64)), True

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.files import npy, npz, regular, restricted_pickle
+from pipeline.foundation import files
+from pipeline.foundation.files import npy, regular
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays, of_tree
 
@@ -31,7 +32,7 @@ def read_npy(path: Path) -> Arrays:
     ):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
-                held = restricted_pickle.load(path, in_npy=True)
+                held = files.restricted_pickle.load(path, in_npy=True)
                 only = held[0] if isinstance(held, list) and len(held) == 1 else held
                 return of_tree("a NumPy file of objects", only, path)
         return Arrays("a NumPy array", {"": Array.of(npy.mapped(path))})
@@ -39,7 +40,7 @@ def read_npy(path: Path) -> Arrays:
 
 def read_pickle(path: Path) -> Arrays:
     """Read a pickle of arrays in plain containers."""
-    return of_tree("a pickle of arrays", restricted_pickle.load(path), path)
+    return of_tree("a pickle of arrays", files.restricted_pickle.load(path), path)
 
 
 def read_npz(path: Path) -> Arrays:
@@ -55,7 +56,7 @@ def read_npz(path: Path) -> Arrays:
         ),
         regular.opened(path) as file,
     ):
-        archive = npz.Arrays(file, LARGEST)
+        archive = files.npz.Arrays(file, LARGEST)
         for name in archive.members:
             header = archive.header(name)
             stored = (
@@ -79,7 +80,7 @@ def _member(path: Path, name: str, start: int | None) -> np.ndarray:
         regular.opened(path) as file,
     ):
         if start is None:
-            return npz.Arrays(file, LARGEST).array(name)
+            return files.npz.Arrays(file, LARGEST).array(name)
         file.seek(start)
         header, at = npy.read_header(file), file.tell()
         if header.dtype.hasobject:

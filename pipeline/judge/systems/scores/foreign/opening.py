@@ -5,19 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation import manifest as manifests
+from pipeline.foundation.evaluation import judgements
 from pipeline.foundation.evaluation.retrieval import Lists
 from pipeline.foundation.files.digest import digest, of_folder, sha256
-from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
-from pipeline.judge.systems.fusion.combining import WeightedSum
+from pipeline.judge.systems import fusion
 from pipeline.judge.systems.scores import runs
-from pipeline.judge.systems.scores.foreign import results_file, scores as making
+from pipeline.judge.systems.scores.foreign import scores as making
 from pipeline.judge.systems.scores.foreign.held import Part
 from pipeline.judge.systems.scores.foreign.identified import known_pool, pool_of_lists
-from pipeline.judge.systems.scores.foreign.reading import MODEL, read
+from pipeline.judge.systems.scores.foreign.reading import MODEL, RECALLS, read
 from pipeline.judge.systems.scores.foreign.scores import Scores
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.layout import is_store
@@ -55,7 +55,7 @@ def open_system(
 
 def _if_results(path: Path) -> str:
     """What is wrong with a file of results; "" for any other file."""
-    numbers = results_file.published(path)
+    numbers = lazy.imported(RECALLS)(path)
     if not numbers:
         return ""
     return (
@@ -122,7 +122,7 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
             f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
         )
     system = open_system(text, columns, root=root)
-    known = Manifest.load(columns.manifest)
+    known = manifests.Manifest.load(columns.manifest)
     return replace(
         system,
         folder=files[0][0],
@@ -246,7 +246,7 @@ def _of_run(path: Path, columns: Columns) -> Scores:
     """
     known = known_pool(columns)
     if known is None:
-        run, title = runs.read(path, Names(), columns.distance)
+        run, title = runs.read(path, judgements.names.Names(), columns.distance)
         pool, has_ids = pool_of_lists(run, columns, path)
     else:
         pool, names = known
@@ -257,4 +257,8 @@ def _of_run(path: Path, columns: Columns) -> Scores:
 
 def _reversed(source: Any) -> Any:
     """The scores of distances, of which the smallest is best."""
-    return source.reversed() if isinstance(source, Lists) else WeightedSum([source], [-1.0])
+    return (
+        source.reversed()
+        if isinstance(source, Lists)
+        else fusion.combining.WeightedSum([source], [-1.0])
+    )

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pipeline.foundation import files
 from pipeline.foundation.evaluation.retrieval import Ids, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
-from pipeline.foundation.files import image_names
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign.arrays import Array
 from pipeline.judge.systems.scores.foreign.words import IDS, ROWS, SIDES, STARTS, Name
@@ -206,9 +206,9 @@ def _in_order_of_dict(values: np.ndarray, side: Side, told: Told, size: int) -> 
     return [np.arange(size)] if told.of == "image" and side == "caption" and is_whole_side else []
 
 
-def _by_file(names: np.ndarray, files: Sequence[str]) -> Ids:
+def _by_file(names: np.ndarray, image_files: Sequence[str]) -> Ids:
     """The rows of images by their files' names, with or without folder and suffix; -1 for none."""
-    table, spellings = image_names.by_name(files)
+    table, spellings = files.image_names.by_name(image_files)
     found = (
         next((table[each] for each in spellings(name) if each in table), -1)
         for name in map(str, names.tolist())

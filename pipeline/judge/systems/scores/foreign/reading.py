@@ -4,10 +4,10 @@ import os
 import zipfile
 from pathlib import Path
 
-from pipeline.foundation.files import archives, regular, torch_save
+from pipeline.foundation import files
+from pipeline.foundation.files import regular
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, refusing
-from pipeline.judge.systems.scores.foreign import safetensors_file
 from pipeline.judge.systems.scores.foreign.arrays import Arrays
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
@@ -26,6 +26,8 @@ READERS = {
 # What compares the images and captions of `Columns` by a model: their split, and their scores. It
 # is a text, since the room of models imports this one.
 MODEL = "pipeline.make.dual_encoders.scored:open_encoder"
+# What reads the recalls of a file that holds results and no scores.
+RECALLS = "pipeline.judge.systems.scores.foreign.results_file:published"
 
 # How files begin -> what they are.
 MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
@@ -40,6 +42,9 @@ UNREAD = {
 ARCHIVE, LOOKED_AT = b"PK", 16
 # Pickles of dicts, lists and arrays; the last ones as Python 2 wrote them.
 PICKLES = (b"\x80", b"(dp", b"(lp", b"}q", b"]q", b"cnumpy", b"ccollections\n")
+
+# Bytes of the length of a .safetensors file's header; and the library's own limit of it.
+LENGTH, LONGEST_HEADER = 8, 100_000_000
 
 
 def read(path: Path) -> Arrays | None:
@@ -64,7 +69,7 @@ def kind_of(path: Path) -> str:
         start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
         if not start:
             raise InputError(f"{path}: is empty; expected a file of scores")
-        if safetensors_file.header_length(start, size) is not None:  # whatever its length is
+        if header_length(start, size) is not None:  # whatever its length is
             return "safetensors"
         if unread := next((each for mark, each in UNREAD.items() if start.startswith(mark)), None):
             name, array = unread
@@ -74,12 +79,20 @@ def kind_of(path: Path) -> str:
             )
         if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
             return known
-        if what := archives.named(path):
+        if what := files.archives.named(path):
             raise InputError(f"{path}: is {what}")
         if start.startswith(ARCHIVE):
-            return "torch" if torch_save.is_archive(file) else "npz"
-        if start.startswith(torch_save.LEGACY):
+            return "torch" if files.torch_save.is_archive(file) else "npz"
+        if start.startswith(files.torch_save.LEGACY):
             return "torch"
         if start.startswith(PICKLES):
             return "pickle"
         return "text"
+
+
+def header_length(start: bytes, size: int) -> int | None:
+    """The length of the header of a .safetensors file that begins so and has so many bytes; None
+    for any other file.
+    """
+    length = int.from_bytes(start[:LENGTH], "little")
+    return length if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER else None

@@ -13,6 +13,7 @@ import numpy as np
 from pipeline.foundation.files import parsing, regular
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.judge.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16
+from pipeline.judge.systems.scores.foreign.reading import LENGTH, header_length
 
 DTYPES = {
     "F64": "<f8",
@@ -31,15 +32,6 @@ DTYPES = {
 }
 MOST_AXES, LARGEST_SHAPE = 32, 1 << 59  # of an array of NumPy
 MOST_TENSORS = 20_000
-LENGTH, LONGEST_HEADER = 8, 100_000_000  # bytes; the library's own limit
-
-
-def header_length(start: bytes, size: int) -> int | None:
-    """The length of the header of a file that begins so and has so many bytes; None if it is no
-    such file.
-    """
-    length = int.from_bytes(start[:LENGTH], "little")
-    return length if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER else None
 
 
 def read(path: Path) -> Arrays:

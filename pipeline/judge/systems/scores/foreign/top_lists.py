@@ -1,18 +1,23 @@
 """Lists of the best as arrays [queries, k]: candidates' ids or row numbers, and their scores."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation.judgements.names import UNKNOWN, Names
+from pipeline.foundation.evaluation import judgements
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Lists, Side
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, numbers, pool_of_lists
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns
 from pipeline.judge.systems.scores.runs import Run
+
+if TYPE_CHECKING:
+    from pipeline.foundation.evaluation.judgements.names import Names
 
 PADDING = -1  # what FAISS writes where it found fewer
 ASKED: dict[Direction, tuple[Side, Side]] = {
@@ -49,7 +54,7 @@ class Sides(NamedTuple):
     @property
     def names(self) -> Names:
         """Finds ids by how they are written."""
-        return Names() if self.pool is None else self.pool[1]
+        return judgements.names.Names() if self.pool is None else self.pool[1]
 
 
 def of_arrays(
@@ -78,7 +83,11 @@ def _as_numbers(candidates: np.ndarray, names: Names, path: Path) -> Ids:
     """Candidates as whole numbers, `PADDING` for none."""
     ids = numbers(candidates.ravel(), names, path, "candidates").reshape(candidates.shape)
     is_text = candidates.dtype.kind in "UST"
-    return np.where((ids == UNKNOWN) & (candidates == ""), PADDING, ids) if is_text else ids
+    return (
+        np.where((ids == judgements.names.UNKNOWN) & (candidates == ""), PADDING, ids)
+        if is_text
+        else ids
+    )
 
 
 def _direction(path: Path, candidates: Ids, sides: Sides, columns: Columns) -> Direction:
