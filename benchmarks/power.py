@@ -1,8 +1,8 @@
-"""Whether what `pipeline compare` says would tell a difference does so, and how often its letters
+"""Whether as many images or seeds suffice as `pipeline compare` says, and how often its letters
 part equal systems.
 
 Printed by `python -m benchmarks.coverage`. A study is drawn of two systems whose spread is known;
-`compare` says how many images or seeds would tell a difference of the size that it measured;
+`compare` says how many images or seeds would make a difference of the measured size significant;
 systems with this difference and the known spread are drawn with so many, and tested. The power
 should be 80 %.
 """
@@ -191,7 +191,7 @@ def main(studies: int = 250, each: int = 8, sets: int = 2000) -> None:
     systems.
     """
     rows: list[list[Any]] = []
-    print(f"\n{'what compare says would tell, tells':46}  power  error  median number")
+    print(f"\n{'what compare says would suffice, does':46}  power  error  median number")
     for captions, name, images in IMAGE_STUDIES:
         rows.append(
             [
@@ -211,7 +211,7 @@ def main(studies: int = 250, each: int = 8, sets: int = 2000) -> None:
     numbers.keep(
         "power",
         [
-            ("told by what compare says", ""),
+            ("significant with what compare says", ""),
             ("power", ".1f"),
             ("Monte Carlo error", ".1f"),
             ("median number", ","),

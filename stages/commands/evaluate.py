@@ -71,7 +71,7 @@ class EvaluateOptions(declared.Options):
             "--embeddings",
             nargs=2,
             metavar="IMAGES CAPTIONS",
-            help="As IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].",
+            help="Same as IMAGES:CAPTIONS: the inner products of these vectors, [I, D] and [C, D].",
         ),
         WITHOUT_DISTRACTORS,
     ] = None
