@@ -25,8 +25,8 @@ from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import sample
 from pipeline.make.features import extractors
 from pipeline.make.features.extractors import Runtime
-from pipeline.make.features.store import Shard, StoreLayout, write_shard
-from pipeline.make.features.store.layout import DONE, create
+from pipeline.make.features.store import Shard, StoreLayout, Wanted, making, plan, write_shard
+from pipeline.make.features.store.layout import DONE
 
 SIZE = (640, 480)
 BATCH, SHARD = 16, 128
@@ -92,7 +92,9 @@ def parts(engine: Any, files: list[bytes], folder: Path, repeats: int) -> dict[s
         np.clip(items.features, -6e4, 6e4) for items in found
     ]  # an untrained network may leave float16
     layout = StoreLayout(SHARD, engine.items, engine.dimension, SHARD, extras=dict(engine.extras))
-    create(folder / "s.zarr", layout, {}, np.arange(SHARD))
+    wanted = Wanted(np.arange(SHARD), np.zeros(SHARD, np.int64), {}, layout)
+    with making(folder / "s.zarr", wanted, plan(folder / "s.zarr", wanted)):
+        pass
 
     def write() -> None:
         shard = Shard.empty(layout, 0)

@@ -31,8 +31,15 @@ from zarr.codecs import ZstdCodec
 from benchmarks import numbers
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Split
-from pipeline.make.features.store import FeatureStore, Shard, StoreLayout, write_shard
-from pipeline.make.features.store.layout import create
+from pipeline.make.features.store import (
+    FeatureStore,
+    Shard,
+    StoreLayout,
+    Wanted,
+    making,
+    plan,
+    write_shard,
+)
 
 if TYPE_CHECKING:
     from pipeline.make.training.batches import TrainingBatches
@@ -73,7 +80,9 @@ def store(folder: Path, images: int, compressor: str, shard_rows: int = SHARD) -
     """A feature store as an extraction writes it."""
     path = folder / f"{compressor}.zarr"
     layout = StoreLayout(images, ITEMS, DIMENSION, shard_rows, compressor)
-    create(path, layout, {}, np.arange(images))
+    wanted = Wanted(np.arange(images), np.zeros(images, np.int64), {}, layout)
+    with making(path, wanted, plan(path, wanted)):
+        pass
     for number in range(layout.shards):
         shard = Shard.empty(layout, number)
         values = features(shard.rows.start, len(shard.rows))

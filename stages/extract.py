@@ -48,7 +48,7 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
                 Manifest.load(target.manifest), options.split, options.only
             ),
         )
-    if target.is_up_to_date(options.images):
+    if target.is_made(options.images):
         say(f"{store}: nothing to do", err=False)
         return
     imported_as = None if options.engine else target.imported()

@@ -152,16 +152,9 @@ def _contents(
 
 
 def _made_from(store: Path) -> dict[str, Any]:
-    """What made a feature store: its fingerprint and its digest, sizes, and the versions of
-    libraries.
-    """
-    layout.read_header(store)
-    attributes = layout.attributes(store)
-    return {
-        key: attributes[key]
-        for key in ("fingerprint", "fingerprint_digest", "layout", "made_with")
-        if key in attributes
-    }
+    """What made a feature store: its fingerprint, and its sizes."""
+    sizes, fingerprint = layout.read_header(store)
+    return {"fingerprint": fingerprint, "layout": sizes.recorded()}
 
 
 def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, dict[str, Path]]:

@@ -90,6 +90,7 @@ def verify_store(paths: Paths, settings: Settings, options: VerifyOptions) -> No
     with atomic.exclusive(options.store):
         for shard in damaged:
             ledger.erase(options.store, shard)
+        records.update(options.store, finished=False)
     say(f"{options.store}: {of_all} removed; {AGAIN}", err=False)
 
 
@@ -113,8 +114,8 @@ def _faults_of_description(store: Path) -> list[tuple[Path, str]]:
             raise
         return [(store / "zarr.json", str(error))]
     if ledger.of_another_store(store, layout, fingerprint):
-        fault = f"{store}: zarr.json is of another store than the shards, as their ledger says"
-        return [(store / "zarr.json", fault)]
+        fault = f"{store}: record.json is of another store than the shards, as their ledger says"
+        return [(store / records.FILE, fault)]
     return [
         (step.path, f"{step.path}: {step.what} {step.verdict}")
         for step in verify.description(store, layout)

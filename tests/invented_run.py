@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import saved
 from invented_heads import head
+from new_stores import prepare
 from PIL import Image
 
 from pipeline.foundation.evaluation.retrieval import as_similarity
@@ -22,7 +23,7 @@ from pipeline.foundation.files.digest import sha256
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.fuse import fuse
 from pipeline.judge.systems.scores.system import System
-from pipeline.make.features.store.layout import StoreLayout, create
+from pipeline.make.features.store.layout import StoreLayout
 from pipeline.make.training.artefact import HeadArtefact
 
 CAPTIONS = [
@@ -193,9 +194,8 @@ def _features(root: Path, manifest: Manifest, feature: str) -> None:
     path = root / "features" / "sample" / f"{feature}.zarr"
     path.parent.mkdir(parents=True, exist_ok=True)
     ids = manifest.images["image_id"].to_numpy()
-    create(
-        path, StoreLayout(len(ids), 9, 4, 2), {"recipe": "butd", "ids": manifest.images_digest}, ids
-    )
+    fingerprint = {"recipe": "butd", "ids": manifest.images_digest}
+    prepare(path, StoreLayout(len(ids), 9, 4, 2), fingerprint, ids, np.zeros(len(ids), np.int64))
     failed = (
         '4,"</script>.png","not an image <b>or</b> of an unknown format"\n'
         if feature == "grid"

@@ -9,6 +9,7 @@ from typing import Any
 import google_crc32c
 import numpy as np
 
+from pipeline.foundation.artefacts.making import IfChanged
 from pipeline.make.features.store import StoreLayout, Wanted, making, plan
 
 
@@ -18,7 +19,7 @@ def prepare(
     fingerprint: Mapping[str, Any],
     ids: np.ndarray,
     sizes: np.ndarray,
-    if_changed: str = "refuse",
+    if_changed: IfChanged = "refuse",
 ) -> list[int]:
     """Create a store, or take up one that is there; the shards still to be written."""
     wanted = Wanted(ids, sizes, fingerprint, layout)

@@ -243,8 +243,12 @@ def test_a_successor_that_was_finished_before_a_kill_takes_its_place(
     folder, request = tmp_path / "tray", TrayRequest(size=2)
     make(folder)
 
-    def kill(*paths: Path) -> None:
-        raise KeyboardInterrupt
+    take_place = atomic.take_place
+
+    def kill(successor: Path, place: Path) -> None:
+        if place == folder:
+            raise KeyboardInterrupt
+        take_place(successor, place)
 
     with monkeypatch.context() as patched:
         patched.setattr(atomic, "take_place", kill)

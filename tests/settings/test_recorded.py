@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Section
 from pipeline.make.features import extraction
 from pipeline.make.features.extractors import ENGINES
-from pipeline.make.features.store import StoreError, read_header
+from pipeline.make.features.store import read_header
 
 FIRST_RELEASE = {
     "pyramid": {"network", "weights", "image_size"},
@@ -81,5 +82,5 @@ def test_an_option_of_an_engine_added_later_leaves_stores(
     assert extraction.extract(job).extracted == 0
     assert read_header(job.store)[1] == made
     changed = replace(job.engine, options={**job.engine.options, "invented": True})
-    with pytest.raises(StoreError, match=r"settings\.invented was nothing, is True"):
+    with pytest.raises(InputError, match=r"settings\.invented was nothing, is True"):
         extraction.extract(replace(job, engine=changed))

@@ -121,10 +121,14 @@ CHECKED: dict[str, tuple[Change, ...]] = {
     "heads/*/*/steps.csv": (edit_number, swap_lines),
     "heads/*/*/text/*": (swap_words, edit("words", 7)),
     "features/*/*.zarr/zarr.json": (
-        edit("attributes", "fingerprint", "version"),
-        edit("attributes", "arrays_digest"),
+        edit("attributes", "layout", "items"),
+        edit("attributes", "format"),
     ),
-    "features/*/*.zarr/record.json": (edit("versions", "images"),),
+    "features/*/*.zarr/record.json": (
+        edit("versions", "images"),
+        edit("request", "version"),
+        edit("made_from", "images", "identity"),
+    ),
     "features/*/*.zarr/features/c/*/*/*": (flip, swap_rows),
     "features/*/*.zarr/boxes/c/*/*/*": (flip,),  # fixed windows of equal images: all rows are alike
     "features/*/*.zarr/counts/c/*": (flip,),

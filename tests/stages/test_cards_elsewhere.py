@@ -103,11 +103,8 @@ def test_a_store_in_croissant_names_its_files_and_what_made_them(
         else:
             assert [*Path("cards").glob(each["includes"])]
     features, captions = card["recordSet"]
-    header = {"attributes": {"layout": {}, "fingerprint": {}}} | json.loads(
-        files["zarr.json"].read_text()
-    )
     for each in features["field"]:
-        value: Any = header
+        value: Any = json.loads(files[each["source"]["fileObject"]["@id"]].read_text())
         for key in each["source"]["extract"]["jsonPath"].removeprefix("$.").split("."):
             value = value[key]
         assert type(value) is {"sc:Integer": int, "sc:Text": str}[each["dataType"]]

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from pipeline.foundation.artefacts.code import Versions, named, version, versions
     from pipeline.foundation.artefacts.making import (
         Draft,
+        drafting,
         is_kept,
         is_up_to_date,
         made_today,
         making,
         record_files,
+        refusal,
+        refuse_foreign,
     )
     from pipeline.foundation.artefacts.record import Record, Reference
     from pipeline.foundation.artefacts.request import Request

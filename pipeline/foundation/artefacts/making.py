@@ -3,7 +3,7 @@
 import os
 import shutil
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,13 @@ class Draft:
     resumed: bool  # Whether the folder holds what an interrupted run wrote for the same request
     facts: dict[str, Any]  # What is recorded as `Record.facts`
     machine: Mapping[str, Any] = field(default_factory=dict)  # As for `making`
+    # Of which files and folders digests are recorded; None for all. Those of a kind whose pieces
+    # have digests of their own are the others.
+    described: Sequence[str] | None = None
+
+    @property
+    def _made_with(self) -> dict[str, Any]:
+        return made_with.record() | dict(self.machine)
 
     def save(self, **fields: Any) -> None:
         """Write the record with these fields and `facts`, so that an interrupted run can be
@@ -39,14 +46,17 @@ class Draft:
         """
         self.record = records.save(self.folder, self.record.changed(facts=self.facts, **fields))
 
+    def takes_over(self, earlier: Record) -> None:
+        """Record that pieces of an earlier artefact are in this one: its code and its machines."""
+        machines = _after(earlier.machines, self._made_with)
+        self.save(versions=dict(earlier.versions), machines=machines)
+
     def finish(self) -> None:
-        """Record digests of all that is in the folder, and that it is finished."""
+        """Record digests of what is in the folder, and that it is finished."""
         # How this process multiplies is chosen when a network is loaded, after the draft was begun.
-        machines = [*self.record.machines[:-1], made_with.record() | dict(self.machine)]
-        self.record = self.record.changed(
-            contents=records.contents(self.folder), finished=True, machines=machines
-        )
-        self.save()
+        machines = [*self.record.machines[:-1], self._made_with]
+        contents = records.contents(self.folder, self.described)
+        self.save(contents=contents, finished=True, machines=machines)
 
 
 @contextmanager
@@ -81,30 +91,62 @@ def making(
     with atomic.exclusive(folder):
         atomic.put_back(folder)
         existing = Artefact.existing(folder)
-        _refuse_foreign(folder, existing, request.kind)
+        refuse_foreign(folder, request.kind)
         if is_kept(folder, request, made_from, if_changed):
             yield None
             return
         # One that an interrupted run may resume grows in its own folder, if that holds no finished
         # one.
         in_place = resume and not (existing.record.finished if existing else folder.exists())
-        successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
-        if _is_finished(
-            successor, request, made_from
-        ):  # a run was killed before its artefact took its place
-            atomic.take_place(successor, folder)
-            yield None
-            return
-        draft = _begin(successor, request, made_from, machine or {}, if_changed, resume)
-        try:
+        with drafting(
+            folder,
+            request,
+            made_from,
+            machine,
+            in_place=in_place,
+            if_changed=if_changed,
+            resume=resume,
+        ) as draft:
             yield draft
-        except BaseException:
-            if not resume:
-                shutil.rmtree(successor, ignore_errors=True)
-            raise
-        draft.finish()
-        if successor != folder:
-            atomic.take_place(successor, folder)
+
+
+@contextmanager
+def drafting(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any] | None = None,
+    *,
+    in_place: bool,
+    if_changed: IfChanged = "redo",
+    resume: bool = False,
+    begin: Callable[[Path], object] = lambda folder: None,
+) -> Iterator[Draft | None]:
+    """Make an artefact that is held for writing and not up to date; the second half of `making`.
+
+    in_place: whether it is made in its own folder; else in FOLDER.successor, which takes its place
+        when it is finished. begin: fills a new draft's folder, which appears with what this wrote.
+
+    Yields:
+        The draft; None if an earlier process was killed when it had finished it.
+    """
+    successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
+    if _is_finished(successor, request, made_from):
+        atomic.take_place(successor, folder)
+        yield None
+        return
+    draft = _resumed(successor, request, made_from, machine or {}, if_changed) if resume else None
+    if draft is None:
+        draft = _begun(successor, request, made_from, machine or {}, begin)
+    try:
+        yield draft
+    except BaseException:
+        if not resume:
+            shutil.rmtree(successor, ignore_errors=True)
+        raise
+    draft.finish()
+    if successor != folder:
+        atomic.take_place(successor, folder)
 
 
 def is_kept(
@@ -135,8 +177,13 @@ def is_kept(
             stacklevel=4,
         )
         return True
-    raise InputError(
-        f"{folder}: {outdated.text}; --if-changed redo replaces it, or keep both: --out, or another name"
+    raise refusal(folder, outdated.text)
+
+
+def refusal(folder: Path, difference: str) -> InputError:
+    """The error for an artefact that is not replaced without permission."""
+    return InputError(
+        f"{folder}: {difference}; --if-changed redo replaces it, or keep both: --out, or another name"
     )
 
 
@@ -145,8 +192,9 @@ def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Referen
     return existing is not None and existing.outdated(request, made_from) is None
 
 
-def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
+def refuse_foreign(folder: Path, kind: str) -> None:
     """Refuse to replace what is no artefact, or one of another kind."""
+    existing = Artefact.existing(folder)
     if existing and existing.record.kind != kind:
         raise InputError(
             f"{folder}: exists and is {existing.record.kind}, not {kind}; move it, or choose another name"
@@ -165,45 +213,58 @@ def _refuse_foreign(folder: Path, existing: Artefact | None, kind: str) -> None:
         )
 
 
-def _begin(
+def _resumed(
     folder: Path,
     request: Request,
     made_from: Mapping[str, Reference],
     machine: Mapping[str, Any],
     if_changed: IfChanged,
-    resume: bool,
-) -> Draft:
-    """Resume an interrupted draft of the same request, or begin anew in an empty folder."""
-    current = made_with.record() | dict(machine)
+) -> Draft | None:
+    """Take up an interrupted draft of the same request; None if there is none."""
     earlier = Artefact.existing(folder)
     outdated = earlier.outdated(request, made_from) if earlier else None
-    resumed = resume and outdated is not None and outdated.because == "unfinished"
-    if resumed and earlier and (parts := changed(earlier.record.versions, request.versions())):
-        resumed = if_changed == "refuse"
-        if resumed:
-            warnings.warn(
-                f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
-                InputWarning,
-                stacklevel=4,
-            )
-    if resumed and earlier:
-        machines = earlier.record.machines
-        if machines[-1:] != [current]:
-            machines = [*machines, current]
-        record = earlier.record.changed(machines=machines)
-    else:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        record = Record(
-            kind=request.kind,
-            request=request.recorded(),
-            made_from=dict(made_from),
-            versions=dict(request.versions()),
-            machines=[current],
+    if earlier is None or outdated is None or outdated.because != "unfinished":
+        return None
+    parts = changed(earlier.record.versions, request.versions())
+    if parts:
+        if if_changed == "redo":
+            return None
+        warnings.warn(
+            f"{folder}: was begun by other code ({named(parts)}); --if-changed redo makes it again",
+            InputWarning,
+            stacklevel=5,
         )
-    draft = Draft(folder, record, resumed, dict(record.facts), machine)
+    current = made_with.record() | dict(machine)
+    record = earlier.record.changed(machines=_after(earlier.record.machines, current))
+    draft = Draft(folder, record, True, dict(record.facts), machine)
     draft.save()
     return draft
+
+
+def _begun(
+    folder: Path,
+    request: Request,
+    made_from: Mapping[str, Reference],
+    machine: Mapping[str, Any],
+    begin: Callable[[Path], object],
+) -> Draft:
+    """Begin anew in an empty folder."""
+    record = Record(
+        kind=request.kind,
+        request=request.recorded(),
+        made_from=dict(made_from),
+        versions=dict(request.versions()),
+        machines=[made_with.record() | dict(machine)],
+    )
+    with atomic.creating(folder) as empty:
+        begin(empty)
+        record = records.save(empty, record)
+    return Draft(folder, record, False, {}, machine)
+
+
+def _after(machines: list[dict[str, Any]], current: dict[str, Any]) -> list[dict[str, Any]]:
+    """The machines that worked on an artefact, when this one works on it last."""
+    return machines if machines[-1:] == [current] else [*machines, current]
 
 
 def made_today(
@@ -223,16 +284,14 @@ def made_today(
     )
 
 
-def is_up_to_date(folder: Path, request: Request) -> bool:
-    """Whether small files in a folder, recorded by `record_files`, are those of a request,
-    unchanged.
-    """
+def is_up_to_date(
+    folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None
+) -> bool:
+    """Whether an artefact is that of a request, its recorded contents unchanged, which are read."""
     existing = Artefact.existing(folder)
-    return (
-        existing is not None
-        and existing.outdated(request, {}) is None
-        and all(step.verdict == MATCHES for step in existing.verify())
-    )
+    if existing is None or existing.outdated(request, made_from or {}) is not None:
+        return False
+    return all(step.verdict == MATCHES for step in existing.verify())
 
 
 def record_files(folder: Path, request: Request, files: Iterable[Path]) -> Record:

@@ -1,7 +1,7 @@
 """record.json, the only description of what made an artefact."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
@@ -158,8 +158,7 @@ def describe(folder: Path, *names: str) -> None:
     unchanged = {
         name: digest for name, digest in require(folder).contents.items() if name not in names
     }
-    current = {name: digest_of(folder / name) for name in names if (folder / name).exists()}
-    update(folder, contents=unchanged | current)
+    update(folder, contents=unchanged | contents(folder, names))
 
 
 @contextmanager
@@ -177,15 +176,17 @@ def rewriting(folder: Path, *names: str) -> Iterator[None]:
     describe(folder, *names)
 
 
-def contents(folder: Path) -> dict[str, str]:
-    """Digest all that is in a folder, except its record: each file, and each folder of an array as
-    a whole.
+def contents(folder: Path, names: Sequence[str] | None = None) -> dict[str, str]:
+    """Digest the files and folders of these names that a folder has.
+
+    names: None for all that is in it, except its record: each file, and each folder of an array as
+        a whole.
     """
-    return {
-        path.relative_to(folder).as_posix(): digest_of(path)
-        for path in _parts(folder)
-        if path != folder / FILE
-    }
+    if names is None:
+        paths = [path for path in _parts(folder) if path != folder / FILE]
+    else:
+        paths = [folder / name for name in names if (folder / name).exists()]
+    return {path.relative_to(folder).as_posix(): digest_of(path) for path in paths}
 
 
 def _parts(folder: Path) -> Iterator[Path]:

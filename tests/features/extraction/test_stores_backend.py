@@ -13,7 +13,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extraction
 from pipeline.make.features.extraction import worker
 from pipeline.make.features.extractors import backend
-from pipeline.make.features.store import FeatureStore, StoreError, ledger, read_header
+from pipeline.make.features.store import FeatureStore, ledger, read_header
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def by(job: extraction.ExtractionJob, name: str, **changes: object) -> extractio
     )
 
 
-def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.ExtractionJob) -> None:
+def test_the_fingerprint_names_the_backend(job: extraction.ExtractionJob) -> None:
     assert extraction.extract(by(job, "torch")).extracted == 24
     assert set(read_header(job.store)[1]) == {
         "dataset",
@@ -44,6 +44,7 @@ def test_the_fingerprint_names_openvino_and_never_torch(job: extraction.Extracti
         "trained",
         "precision",
         "depends_on_id",
+        "backend",
     }
     other = by(job, "openvino", store=job.store.with_name("other.zarr"))
     extraction.extract(other)
@@ -63,7 +64,7 @@ def test_auto_takes_a_finished_store_whatever_is_installed_now(
         worker._loaded.clear()
         assert extraction.extract(by(job, "auto", if_changed="redo")).extracted == 0
     assert tree(job.store) == before
-    with pytest.raises(StoreError, match=rf"backend was {made_by}.*, is {other}"):
+    with pytest.raises(InputError, match=rf"backend was {made_by}.*, is {other}"):
         extraction.extract(by(job, other))
     assert extraction.extract(by(job, other, if_changed="redo")).extracted == 24
 

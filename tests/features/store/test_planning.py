@@ -69,7 +69,7 @@ def test_a_plan_and_its_tasks_grow_as_the_images_do(
         Counted.numbers = 0
         todo = planned(tmp_path / f"{images}.zarr", images)
         tasks = list(tasks_of(todo, np.arange(images + images // 2).view(Counted)))
-        assert sum(len(task.rows) for task in tasks) == todo.count > 0
+        assert sum(len(task.extracted) for task in tasks) == todo.count > 0
         numbers.append(Counted.numbers)
     assert 0 < numbers[1] < 12 * numbers[0]
 
@@ -79,6 +79,7 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
     from pipeline.make.features.extraction import ExtractionJob
 
     job = SimpleNamespace(
+        store=Path("s.zarr"),
         fingerprint=lambda engine, sources: {},
         read=lambda sources, places: list(places),
         engine=None,

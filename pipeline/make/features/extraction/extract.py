@@ -72,10 +72,6 @@ def extract(
         todo = plan(job.store, wanted)
         _check_code(job, todo)
         with making(job.store, wanted, todo, job.if_changed) as (store, todo):
-            nothing_is_by_other_code = todo.count == todo.layout.total
-            if nothing_is_by_other_code:
-                records.update(store, versions=request.made_by(job.engine.name))
-            _record_place(store, request.places(job.engine.name, job.engine.options))
             on_start(todo.count)
             computed = np.bincount(
                 todo.computed // todo.layout.shard_rows, minlength=todo.layout.shards
@@ -86,6 +82,7 @@ def extract(
                     on_images(int(computed[entry.shard]))
             rows = find(todo.ids, wanted.ids)
             failed = write_failures(store, todo.layout, sources.names, rows)
+        _record_place(job.store, request.places(job.engine.name, job.engine.options))
     if failed and job.on_error == "fail":
         row, reason = next(iter(sorted(failed.items())))
         raise InputError(

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pipeline.foundation.artefacts.request import difference
 from pipeline.foundation.files import remote
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.gallery_file import GalleryFile
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.sources import Captions, Gallery, Sources
 from pipeline.foundation.settings.parts import reads_captions
-from pipeline.make.features.extraction.request import made_by
+from pipeline.make.features.extraction import request
 from pipeline.make.features.extractors import Runtime, backend
 from pipeline.make.features.store import (
     Extra,
@@ -25,10 +26,9 @@ from pipeline.make.features.store import (
     StoreError,
     StoreLayout,
     Wanted,
-    planning,
     read_header,
 )
-from pipeline.make.features.store.layout import ABSENT
+from pipeline.make.features.store.layout import ABSENT, made_by
 
 OnImages = Callable[[int], None]
 OnError = Literal["fail", "skip"]
@@ -140,11 +140,9 @@ class ExtractionJob:
         extracted now.
         """
         total = len(sources.ids)
-        chosen = (
-            np.ones(total, bool)
-            if self.only is None
-            else np.isin(sources.image_ids, list(self.only))
-        )
+        chosen = np.ones(total, bool)
+        if self.only is not None:
+            chosen = np.isin(sources.image_ids, list(self.only))
         folder = remote.absolute(self.images_folder)
         layout = StoreLayout(
             total,
@@ -169,8 +167,7 @@ class ExtractionJob:
             grows=True,
             by_content=not engine.depends_on_id,
             retry_failed=self.retry_failed,
-            dataset=self.manifest.dataset,
-            versions=made_by(self.engine.name),
+            versions=request.made_by(self.engine.name),
         )
 
     @property
@@ -182,7 +179,7 @@ class ExtractionJob:
         """The JSON values on which the store's values depend, by engine and sources, except for the
         sizes of files.
         """
-        made = {
+        return {
             "dataset": self.manifest.dataset,
             "ids": sources.digest,
             "engine": self.engine.name,
@@ -194,10 +191,8 @@ class ExtractionJob:
             "trained": engine.trained,
             "precision": self.engine.runtime.precision,
             "depends_on_id": engine.depends_on_id,
+            "backend": engine.backend,
         }
-        # torch is not named, so that stores from before there was another backend keep their
-        # fingerprint
-        return made if engine.backend == backend.TORCH else {**made, "backend": engine.backend}
 
     def with_backend(self, engine: EngineDescription) -> tuple[ExtractionJob, EngineDescription]:
         """The job and the engine's description with a named backend instead of `auto`."""
@@ -211,10 +206,9 @@ class ExtractionJob:
             made_from = {}
         existing = replace(engine, reported_as=made_from.get("recipe", engine.reported_as))
         if runtime.backend == backend.AUTO:
-            existing = replace(existing, backend=made_from.get("backend", backend.TORCH))
-        if made_from and not planning.differs(
-            made_from, self.fingerprint(existing, self.sources()), planning.OF_IDS
-        ):
+            existing = replace(existing, backend=made_from.get("backend", engine.backend))
+        alike = self.fingerprint(existing, self.sources())
+        if difference(made_by(made_from), made_by(alike)) is None:
             engine = existing
         pinned = replace(self.engine, runtime=replace(runtime, backend=engine.backend))
         return replace(self, engine=pinned), engine

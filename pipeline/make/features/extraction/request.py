@@ -13,14 +13,14 @@ from typing import Any, ClassVar, Self
 from pipeline.foundation import artefacts
 from pipeline.foundation.artefacts import Artefact, Request, Versions, record as records
 from pipeline.foundation.files import regular, weights
-from pipeline.foundation.files.compared import MATCHES
+from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.weights import UNTRAINED, checkpoints
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.request import reference
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.make.features.extractors import ENGINES, Runtime
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, read_header
-from pipeline.make.features.store.layout import KIND, imported
+from pipeline.make.features.store.layout import FeaturesRequest, imported
 
 # The settings of `extract` on which features depend. The others say where and how fast they are
 # computed, and how they are stored.
@@ -28,9 +28,11 @@ CONTENT = {"backend", "precision", "dtype"}
 
 
 class ExtractRequest(Request):
-    """What features are extracted by."""
+    """What features are asked for, known before a network is loaded; `FeaturesRequest` says what
+    the network is.
+    """
 
-    kind: ClassVar[str] = KIND
+    kind: ClassVar[str] = "extraction"
     engine: str  # A key of `ENGINES`
     options: dict[str, Any]  # Files are named by their SHA-256
     # SHA-256 of the weights' file, or "untrained"; None if it is only known after loading them.
@@ -105,48 +107,42 @@ class Target:
         """The request for the store."""
         return ExtractRequest.of(self.engine, self.options, self.content, self.only)
 
-    def is_up_to_date(self, images_folder: Path | None = None) -> bool:
-        """Whether the store has all images, none failed, as requested, of the same files (in
-        images_folder).
+    def _asked(self) -> str | None:
+        """Digest what is asked, known before the network is loaded; None if it is not."""
+        request = self.request
+        if request.network is None or not self.manifest.is_file():
+            return None
+        manifest = reference(self.manifest, self.dataset).identity
+        return digest([request.recorded(), manifest, places(self.engine, self.options)])
+
+    def is_made(self, images_folder: Path | None = None) -> bool:
+        """Whether the store is up to date by its record, of the same files (in images_folder): the
+        network would say the same of itself as when the same was asked before.
         """
         existing = Artefact.existing(self.store)
-        if existing is None or not existing.record.finished or not self.manifest.is_file():
+        if existing is None:
             return False
-        request, made_from = self.request, {"manifest": reference(self.manifest, self.dataset)}
-        if request.network is None or existing.outdated(request, made_from):
+        record = existing.record
+        if "asked" not in record.facts or record.facts["asked"] != self._asked():
             return False
-        if existing.record.facts.get("place", {}) != places(self.engine, self.options):
+        same = FeaturesRequest.of_record(record, made_by(self.engine))
+        if not artefacts.is_up_to_date(self.store, same, record.made_from):
             return False
-        if images_folder is not None and existing.record.facts.get("photographs") != str(
-            images_folder.absolute()
-        ):
+        photographs = record.facts["photographs"]
+        if images_folder is not None and photographs != str(images_folder.absolute()):
             return False
         with suppress(StoreError):
             layout, _ = read_header(self.store)
-            return (
-                all(step.verdict == MATCHES for step in existing.verify())
-                and not ledger.pending(self.store, layout)
-                and not photographs_changed(
-                    existing.record.facts["photographs"], existing.record.facts["since"]
-                )
-            )
+            is_whole = not ledger.pending(self.store, layout)
+            return is_whole and not photographs_changed(photographs, record.facts["since"])
         return False
 
     def finish(self, images_folder: Path, since: int) -> None:
-        """Record that the store fulfils the request, by files in images_folder; since: nanoseconds
-        when it began.
-        """
-        records.update(
-            self.store,
-            request=self.request.recorded(),
-            finished=True,
-            made_from={"manifest": reference(self.manifest, self.dataset)},
-            facts={
-                **records.require(self.store).facts,
-                "photographs": str(images_folder.absolute()),
-                "since": since,
-            },
-        )
+        """Record what was asked, of files in images_folder; since: nanoseconds when it began."""
+        facts = records.require(self.store).facts
+        folder = str(images_folder.absolute())
+        asked = {"asked": self._asked(), "photographs": folder, "since": since}
+        records.update(self.store, facts={**facts, **asked})
 
     def imported(self) -> str | None:
         """The name of features that were imported into the store; None without any, StoreError if

@@ -7,21 +7,20 @@ from typing import Any
 
 from pipeline.foundation.manifest import Dataset, Manifest, croissant
 from pipeline.foundation.parts.errors import counted
-from pipeline.make.features.store.layout import DESCRIPTION, imported
+from pipeline.make.features.store.layout import imported
 from pipeline.make.features.store.reader import FeatureStore
 
-# Field of the record set `store` -> its type, its place in zarr.json, what it is.
+DESCRIPTION = ("zarr.json", "failures.csv", "record.json")
+# Field of the record set `store` -> its type, its place in record.json, what it is.
 FIELDS = {
-    "dataset": ("str", "fingerprint.dataset", "the data set"),
-    "name": ("str", "fingerprint.recipe", "the name under which the features are reported"),
-    "kind": ("str", "layout.kind", "what its rows are of"),
-    "rows": ("int64", "layout.total", "the rows of its arrays"),
-    "items": ("int64", "layout.items", "the most items of a row"),
-    "dimension": ("int64", "layout.dimension", "the values of an item"),
-    "dtype": ("str", "layout.dtype", "their dtype"),
+    "name": ("str", "request.recipe", "the name under which the features are reported"),
+    "kind": ("str", "request.row.kind", "what its rows are of"),
+    "items": ("int64", "request.row.items", "the most items of a row"),
+    "dimension": ("int64", "request.row.dimension", "the values of an item"),
+    "dtype": ("str", "request.row.dtype", "their dtype"),
 }
-ENGINE = {"engine": ("str", "fingerprint.engine", "what made them")}
-FORMAT = {"format": ("str", "fingerprint.format", "the format from which they were imported")}
+ENGINE = {"engine": ("str", "request.engine", "what made them")}
+FORMAT = {"format": ("str", "request.format", "the format from which they were imported")}
 FORMS = {".json": "application/json", ".csv": "text/csv"}
 
 
@@ -39,9 +38,11 @@ def describe(
         "in zarr's format 3"
     )
     source = FORMAT if imported(made) else ENGINE
+    dataset = f"made_from.{layout.kind}.name"
+    fields_of_record = {"dataset": ("str", dataset, "the data set")} | FIELDS | source
     files = [
         croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
-        for name in (*DESCRIPTION, "record.json")
+        for name in DESCRIPTION
         if (store.path / name).stat().st_size
     ]
     arrays = [
@@ -55,11 +56,13 @@ def describe(
         for array in sorted(store.path.glob("*/zarr.json"))
     ]
     fields = [
-        croissant.field(
-            "store", name, dtype, meaning, "zarr.json", {"jsonPath": f"$.attributes.{place}"}
-        )
-        for name, (dtype, place, meaning) in (FIELDS | source).items()
+        croissant.field("store", name, dtype, meaning, "record.json", {"jsonPath": f"$.{place}"})
+        for name, (dtype, place, meaning) in fields_of_record.items()
     ]
+    rows = {"jsonPath": "$.attributes.layout.total"}
+    fields.append(
+        croissant.field("store", "rows", "int64", "the rows of its arrays", "zarr.json", rows)
+    )
     return described | {
         "name": f"{manifest.dataset}-{store.path.stem}",
         "description": f"{features}; {described['description']}",

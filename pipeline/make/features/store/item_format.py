@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # The keys of a fingerprint that name the ids and the files that features were imported from.
 OF_IDS = frozenset({"dataset", "ids", "source"})
-IMPLIED = {"backend": "torch"}  # the value of a key that a fingerprint does not have
 # A size that a file says: a whole number that is no bool and has no point.
 Size = Annotated[int, Field(ge=1, strict=True)]
 
@@ -84,14 +83,12 @@ class ItemFormat:
         """Check that a store's items were made as those that a head was trained with; StoreError if
         not.
         """
-        mine, its = (
-            {**IMPLIED, **each.made, "dimension": each.dimension} for each in (self, self.of(store))
-        )
-        differing = (
-            key for key in sorted(mine.keys() | its.keys()) if mine.get(key) != its.get(key)
-        )
-        if (key := next(differing, None)) is not None:
-            raise StoreError(
-                f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
-                f"{mine.get(key)!r}; extract both alike"
-            )
+        other = self.of(store)
+        mine = {**self.made, "dimension": self.dimension}
+        its = {**other.made, "dimension": other.dimension}
+        for key in sorted(mine.keys() | its.keys()):
+            if mine.get(key) != its.get(key):
+                raise StoreError(
+                    f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
+                    f"{mine.get(key)!r}; extract both alike"
+                )

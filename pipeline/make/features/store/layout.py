@@ -1,10 +1,9 @@
 """The format of a feature store on disk, and its record of how it was made.
 
     STORE.zarr/
-      zarr.json       the group; its attributes hold the fingerprint (what made these features), and
-                      a format number
-      record.json     the record: digests of zarr.json and failures.csv, the request, the code,
-                      machines and libraries
+      zarr.json       the group; its attributes hold the sizes, and a format number
+      record.json     the record, as of every artefact: what made these features of which images,
+                      the code, machines and libraries, and digests of the files that describe them
       features/       [I, N, D] float16 or float32; a file per shard of S rows, an inner chunk per
                       row, padding 0
       counts/         [I] int32, valid items of each row; 0 where it failed
@@ -16,7 +15,8 @@
                       from
       boxes/, ...     [I, N, ...] what else the engine stores beside its features
       ledger/         a JSON file for each finished shard, written after the shard's data:
-                      checksums, also of what its rows were made from, and failures
+                      checksums, also of what its rows were made from, and failures: a piece of
+                      the store, by which an interrupted run is resumed and a grown store linked
       failures.csv    what failed and why
 
 Every array is divided into shards at the same rows, so a shard has one owner, and any zarr library
@@ -24,29 +24,27 @@ can read the store. A row is an image, clip or caption of the manifest, in its o
 some are extracted, the store has only these.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.artefacts import Record, record as records
-from pipeline.foundation.compute import made_with
-from pipeline.foundation.files import archives, atomic, parsing, regular
+from pipeline.foundation.artefacts import Record, Reference, Request, Versions, record as records
+from pipeline.foundation.files import archives, parsing, regular
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest.sources import Kind
 from pipeline.foundation.parts.errors import InputError, refusing, similar
 
-FORMAT = 3
+FORMAT = 4
 KIND = "features"
-# What record.json has digests of: the files that describe the store, without its arrays and its
-# ledger.
-DESCRIPTION = ("zarr.json", "failures.csv")
-# That a store is made with
+# The keys of a fingerprint that name the ids; the others say what makes their features.
+OF_IDS = ("dataset", "ids")
+# Whose versions a store's record names.
 LIBRARIES = (
     "vse-pipeline",
     "torch",
@@ -122,6 +120,11 @@ class StoreLayout:
         """The sizes as zarr.json holds them, in JSON values."""
         return asdict(self)
 
+    def row(self) -> dict[str, Any]:
+        """What a row holds, without how many there are and how they are stored."""
+        stored = ("total", "shard_rows", "compressor")
+        return {key: value for key, value in self.recorded().items() if key not in stored}
+
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
         features = {"features": ((self.items, self.dimension), self.dtype)}
@@ -141,67 +144,99 @@ def find(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(sorted_ids[place] == wanted, order[place], ABSENT)
 
 
-def create(
-    path: Path,
-    layout: StoreLayout,
-    fingerprint: Mapping[str, Any],
-    ids: np.ndarray,
-    fill: Callable[[Path], object] = lambda making: None,
-    record: Record | None = None,
-) -> None:
-    """Create a store. It appears complete or not at all: it is made beside its final path, then
-    renamed.
-    """
+class FeaturesRequest(Request):
+    """What the values of a store depend on besides the images, clips or captions themselves."""
+
+    kind: ClassVar[str] = KIND
+    made: dict[str, Any]  # The engine with its network and settings, or the format and its files
+    row: dict[str, Any]  # What a row holds, see `StoreLayout.row`
+    made_by: dict[str, int | str]  # The code, {} if another code base made the features
+
+    @classmethod
+    def of_record(cls, record: Record, versions: Versions) -> Self:
+        """The request of a store's record, for code of these versions."""
+        made = dict(record.request)
+        row = made.pop("row", {})
+        return cls(made=made, row=row, made_by=dict(versions))
+
+    def versions(self) -> Versions:
+        """The versions of the code that makes the features, as `artefacts.versions`."""
+        return self.made_by
+
+    def recorded(self) -> dict[str, Any]:
+        """The request as JSON values, those of `made` beside `row`."""
+        values = self.model_dump(mode="json")
+        return {**values["made"], "row": values["row"]}
+
+
+def made_from(fingerprint: Mapping[str, Any], layout: StoreLayout) -> dict[str, Reference]:
+    """What a store is made from, for its record: all images, clips or captions of a data set."""
+    reference = Reference(
+        kind=layout.kind,
+        name=str(fingerprint.get("dataset", "")),
+        identity=str(fingerprint.get("ids", "")),
+    )
+    return {layout.kind: reference}
+
+
+def fingerprint_of(record: Record) -> dict[str, Any]:
+    """All that a store's values depend on, by its record: what made them, data set and ids."""
+    fingerprint = {key: value for key, value in record.request.items() if key != "row"}
+    for reference in record.made_from.values():
+        named = {"dataset": reference.name, "ids": reference.identity}
+        fingerprint |= {key: value for key, value in named.items() if value}
+    return fingerprint
+
+
+def described(layout: StoreLayout) -> list[str]:
+    """The files of a store that its record has digests of: all but its shards and its ledger."""
+    of_arrays = [f"{name}/zarr.json" for name in layout.arrays()]
+    return ["zarr.json", "failures.csv", "ids", *of_arrays]
+
+
+def create(folder: Path, layout: StoreLayout, ids: np.ndarray) -> None:
+    """Write a store without shards, and without a record, into an empty folder."""
     import zarr
     from zarr.codecs import ZstdCodec
 
     if ids.shape != (layout.total,):
         raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
-    with atomic.creating(path) as making:
-        group = zarr.create_group(
-            making,
-            zarr_format=3,
-            attributes={
-                "format": FORMAT,
-                "layout": layout.recorded(),
-                "fingerprint": dict(fingerprint),
-                "fingerprint_digest": digest([dict(fingerprint), layout.recorded()]),
-                "ids_digest": digest(ids.tolist()),
-            },
-        )
-        for name, (shape, dtype) in layout.arrays().items():
-            whole = (layout.shard_rows, *shape)
-            by_item = name not in PLAIN
-            group.create_array(
-                name,
-                shape=(layout.total, *shape),
-                dtype=dtype,
-                chunks=(1, *shape) if by_item else whole,
-                shards=whole if by_item else None,
-                filters=None,
-                fill_value=unused_value(dtype),
-                compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
-                config={"write_empty_chunks": True},
-            )
+    attributes = {"format": FORMAT, "layout": layout.recorded()}
+    group = zarr.create_group(folder, zarr_format=3, attributes=attributes)
+    for name, (shape, dtype) in layout.arrays().items():
+        whole = (layout.shard_rows, *shape)
+        by_item = name not in PLAIN
         group.create_array(
-            "ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None
-        )[:] = ids
-        (making / "ledger").mkdir()
-        group.attrs["arrays_digest"] = arrays_digest(making, layout)
-        fill(making)
-        records.save(making, record or Record(kind=KIND, machines=[machine()]))
-        records.describe(making, *DESCRIPTION)
+            name,
+            shape=(layout.total, *shape),
+            dtype=dtype,
+            chunks=(1, *shape) if by_item else whole,
+            shards=whole if by_item else None,
+            filters=None,
+            fill_value=unused_value(dtype),
+            compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+            config={"write_empty_chunks": True},
+        )
+    array_of_ids = group.create_array(
+        "ids", shape=ids.shape, chunks=ids.shape, dtype="int64", compressors=None, filters=None
+    )
+    array_of_ids[:] = ids
+    (folder / "ledger").mkdir()
 
 
-def machine() -> dict[str, str | int]:
-    """Describe this machine and its libraries, for a store's record."""
-    installed: dict[str, str | int] = {}
+def libraries() -> dict[str, str]:
+    """The versions of the libraries that features are made with, for a store's record."""
+    installed = {}
     for name in LIBRARIES:
-        with suppress(
-            PackageNotFoundError
-        ):  # features of other code bases are imported without torch
+        # Features of other code bases are imported without torch.
+        with suppress(PackageNotFoundError):
             installed[name] = version(name)
-    return installed | made_with.record()
+    return installed
+
+
+def made_by(fingerprint: Mapping[str, Any]) -> dict[str, Any]:
+    """What made a store's features, whatever they were made of: a fingerprint without its ids."""
+    return {name: value for name, value in fingerprint.items() if name not in OF_IDS}
 
 
 def maker(fingerprint: Mapping[str, Any]) -> str:
@@ -214,14 +249,6 @@ def maker(fingerprint: Mapping[str, Any]) -> str:
 def imported(fingerprint: Mapping[str, Any]) -> bool:
     """Tell whether another code base made a store's features."""
     return "format" in fingerprint
-
-
-def arrays_digest(path: Path, layout: StoreLayout) -> str:
-    """Digest the arrays' metadata, by which other libraries read them: SHA-256 in hexadecimal
-    digits.
-    """
-    files = [path / name / "zarr.json" for name in [*layout.arrays(), "ids"]]
-    return digest([file.read_text(encoding="utf-8") if file.is_file() else "" for file in files])
 
 
 def unused_value(dtype: npt.DTypeLike) -> float | int:
@@ -241,9 +268,14 @@ def _readable(path: Path) -> AbstractContextManager[None]:
     )
 
 
+def has_ledger(path: Path) -> bool:
+    """Whether shards of a store are at a path, described or not."""
+    return (path / "ledger").is_dir()
+
+
 def is_undescribed(path: Path) -> bool:
     """Whether shards are at a path whose description was removed, because it was damaged."""
-    return (path / "ledger").is_dir() and not (path / "zarr.json").exists()
+    return has_ledger(path) and not (path / "zarr.json").exists()
 
 
 def missing(path: Path) -> str:
@@ -287,7 +319,9 @@ def _require_possible(layout: StoreLayout) -> None:
 
 
 def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
-    """The layout and fingerprint at a path, in zarr.json; StoreError if edited or no store's."""
+    """The layout at a path, in zarr.json, and the fingerprint, in record.json; StoreError if edited
+    or no store's.
+    """
     header = attributes(path)
     with _readable(path):
         recorded = header["layout"]
@@ -296,18 +330,12 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
             for name, extra in recorded["extras"].items()
         }
         layout = StoreLayout(**{**recorded, "extras": extras})
-        fingerprint = header["fingerprint"]
-        edited = header.get("fingerprint_digest") != digest([fingerprint, recorded])
     with refusing(InputError, str, StoreError):
-        records.require(path, "zarr.json")
+        record = records.require(path, "zarr.json")
     if header.get("format") != FORMAT:
         raise StoreError(
             f"{path}: store format {header.get('format')}, this version reads {FORMAT}; extract again"
         )
-    if edited:
-        raise StoreError(
-            f"{path}: its fingerprint or layout was edited after it was made; extract again"
-        )
     with _readable(path):
         _require_possible(layout)
-    return layout, fingerprint
+    return layout, fingerprint_of(record)

@@ -1,10 +1,10 @@
 """Plan how a store comes to hold the wanted ids, and do it: create the store, resume it, grow it or
 replace it.
 
-A store has a row for each id, in the manifest's order. When ids come or go, or their files or
-texts are replaced, a successor is made beside the store, and replaces it when it is complete.
-Shards that are the same in both are linked. The others are written anew: rows that the store has
-are copied, and only the others are computed. Nothing is lost if a process is killed.
+A store is an artefact whose pieces are shards. It has a row for each id, in the manifest's order.
+When ids come or go, or their files or texts are replaced, another artefact is made of the same
+request: shards that are the same in both are linked. The others are written anew: rows that the
+store has are copied, and only the others are computed. Nothing is lost if a process is killed.
 
 Of a store of another data set at the path, in the same way, the rows that were made from wanted
 photographs or captions are taken, and so are those of one whose description is lost.
@@ -12,7 +12,7 @@ photographs or captions are taken, and so are those of one whose description is 
 
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.artefacts import Record, Versions, record as records
-from pipeline.foundation.artefacts.request import difference
-from pipeline.foundation.files import atomic, blake
+from pipeline.foundation import artefacts
+from pipeline.foundation.artefacts import Artefact, Record, Reference, Versions, record as records
+from pipeline.foundation.artefacts.making import IfChanged
+from pipeline.foundation.files import blake
 from pipeline.foundation.files.gallery_file import GalleryFile
 from pipeline.make.features.store import layout as layouts, ledger, shard_file, verify
-from pipeline.make.features.store.item_format import IMPLIED
 from pipeline.make.features.store.layout import (
     ABSENT,
+    FeaturesRequest,
     StoreError,
     StoreLayout,
     find,
@@ -36,8 +37,6 @@ from pipeline.make.features.store.layout import (
     read_header,
 )
 
-# The keys of a fingerprint that name the ids; the others say what makes their features.
-OF_IDS = ("ids", "dataset")
 TOGETHER = 4096  # files at once
 
 
@@ -68,9 +67,18 @@ class Wanted:
     # keeps its row.
     by_content: bool = False
     retry_failed: bool = False  # Whether failed rows are extracted again
-    dataset: str = ""  # The manifest's data set, where a store grows
     # The code that makes the features; {} if another code base made them.
     versions: Versions = field(default_factory=dict)
+
+    def request(self, versions: Versions) -> FeaturesRequest:
+        """What the store is asked for, made by code of these versions."""
+        made = layouts.made_by(self.fingerprint)
+        return FeaturesRequest(made=made, row=self.layout.row(), made_by=dict(versions))
+
+    @property
+    def made_from(self) -> dict[str, Reference]:
+        """What the store is made from, for its record."""
+        return layouts.made_from(self.fingerprint, self.layout)
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,11 @@ class Plan:
     def kept(self) -> list[int]:
         """The shards that stay as they are."""
         return sorted({*range(self.layout.shards)} - {*self.pending})
+
+    @property
+    def keeps(self) -> bool:
+        """Whether what the existing store has becomes part of the store."""
+        return bool((self.rows_there != ABSENT).any())
 
     @property
     def computed(self) -> np.ndarray:
@@ -125,25 +138,17 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     if layouts.is_undescribed(path):
         return _described_again(path, wanted)
     try:
-        layout, made_from = read_header(path)
+        layout, made = read_header(path)
     except StoreError as error:
         return at_once(wanted, str(error))
-    changed = differs(made_from, wanted.fingerprint, OF_IDS if wanted.grows else ())
-    # What a row has in the store is compared, not how rows are divided into shards and compressed.
-    expected = replace(
-        wanted.layout,
-        shard_rows=layout.shard_rows,
-        compressor=layout.compressor,
-        total=layout.total,
-    )
-    if not changed and expected != layout:
-        changed = f"layout was {layout}, is {expected}"
-    if changed:
-        return at_once(wanted, changed)
+    outdated = Artefact.open(path).outdated(wanted.request({}), wanted.made_from)
+    because = None if outdated is None else outdated.because
+    if outdated and (because == "request" or (because == "made_from" and not wanted.grows)):
+        return at_once(wanted, outdated.text)
     existing = _Existing(path, layout)
-    if wanted.grows and made_from.get("dataset") != wanted.dataset:
+    if made.get("dataset") != wanted.fingerprint.get("dataset"):
         return _of_another_data_set(existing, wanted)
-    return _continued(existing, wanted, made_from.get("ids") == wanted.fingerprint.get("ids"))
+    return _continued(existing, wanted, because != "made_from")
 
 
 @contextmanager
@@ -151,88 +156,101 @@ def making(
     path: Path,
     wanted: Wanted,
     todo: Plan,
-    if_changed: str = "refuse",
+    if_changed: IfChanged = "refuse",
     origin: Path | None = None,
 ) -> Iterator[tuple[Path, Plan]]:
     """Prepare a store for the shards that must be written. Call it inside `exclusive`.
 
     The store at a path stays as it is until its successor is complete. An unfinished successor is
-    resumed. todo: what `plan` gave for what is wanted. if_changed: "refuse" or "redo" for an
-    existing store that differs. origin: the store whose features are written, if there is one.
+    resumed. todo: what `plan` gave for what is wanted. if_changed: for an existing store that
+    differs. origin: the store whose features are written, if there is one.
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
     """
     if todo.changed:
-        _refuse(path, todo.changed, if_changed)
+        if not layouts.has_ledger(path):
+            artefacts.refuse_foreign(path, layouts.KIND)
+        if if_changed == "refuse":
+            raise artefacts.refusal(path, todo.changed)
     path = path.resolve()
-    replaced = todo.new and path.exists()
-    store = path.with_name(path.name + ".successor") if replaced else path
-    begun = plan(store, wanted) if replaced and store.exists() else None
-    resumes = begun is not None and not (begun.changed or begun.new)
-    if begun is not None and resumes and begun.layout == todo.layout:
-        todo = replace(todo, pending=begun.pending)
-        _remove_leftovers(store)
-    elif todo.new:
-        keeps = bool((todo.rows_there != ABSENT).any())
-        layouts.create(
-            store,
-            todo.layout,
-            wanted.fingerprint,
-            todo.ids,
-            lambda making: _link_shards(path, making, todo, maker(wanted.fingerprint)),
-            _record(wanted, path if keeps else None, origin),
-        )
-    else:
-        if todo.pending:
-            _remove_leftovers(store)
-        for entry in todo.compared:
-            try:
-                os.utime(entry)
-            except (
-                OSError
-            ):  # a medium that cannot be written; the files are compared again next time
-                break
-    yield store, todo
-    if replaced:
-        atomic.take_place(store, path)
+    replaces = todo.new and path.exists()
+    if not todo.new:
+        _note_compared(todo)
+        if not todo.pending:
+            yield path, todo
+            return
+        records.update(path, finished=False)
+        _remove_leftovers(path)
+    elif replaces:
+        todo = _with_begun(path.with_name(path.name + ".successor"), wanted, todo)
+    before = None
+    if origin is not None or todo.keeps:
+        earlier = origin or path
+        before = None if layouts.is_undescribed(earlier) else records.require(earlier)
+
+    def begin(folder: Path) -> None:
+        layouts.create(folder, todo.layout, todo.ids)
+        _link_shards(path, folder, todo, maker(wanted.fingerprint))
+
+    with artefacts.drafting(
+        path,
+        wanted.request(before.versions if before else wanted.versions),
+        wanted.made_from,
+        layouts.libraries(),
+        in_place=not replaces,
+        if_changed=if_changed,
+        resume=True,
+        begin=begin,
+    ) as draft:
+        if draft is None:
+            yield path, replace(todo, pending=[])
+            return
+        draft.described = layouts.described(todo.layout)
+        if before is not None and not draft.resumed:
+            if origin is not None:
+                draft.facts.update(_facts(before, draft.record))
+            draft.takes_over(before)
+        elif before is None and todo.count == todo.layout.total:
+            draft.save(versions=dict(wanted.versions))
+        yield draft.folder, todo
+
+
+def _facts(before: Record, record: Record) -> dict[str, Any]:
+    """What is known of a store and stays true when it is rewritten."""
+    if before.request == record.request:
+        return before.facts
+    # Of another dtype it is not what was asked.
+    return {key: fact for key, fact in before.facts.items() if key != "asked"}
+
+
+def _note_compared(todo: Plan) -> None:
+    """Note in the ledger's times that photographs were compared now."""
+    for entry in todo.compared:
+        try:
+            os.utime(entry)
+        except OSError:  # a medium that cannot be written; they are compared again next time
+            return
+
+
+def _with_begun(successor: Path, wanted: Wanted, todo: Plan) -> Plan:
+    """What is left to do of a plan where an interrupted run began it; one that began another is
+    removed.
+    """
+    if not successor.exists():
+        return todo
+    begun = plan(successor, wanted)
+    if begun.changed or begun.new or begun.layout != todo.layout:
+        shutil.rmtree(successor)
+        return todo
+    _remove_leftovers(successor)
+    return replace(todo, pending=begun.pending)
 
 
 def _remove_leftovers(store: Path) -> None:
     """Remove what a process that was killed had begun to write."""
     for leftover in store.rglob("*.partial*"):
         leftover.unlink()
-
-
-def _refuse(path: Path, changed: str, if_changed: str) -> None:
-    """Refuse to replace a store without permission, and anything that is no feature store of any
-    version.
-    """
-    try:
-        is_store = {"fingerprint_digest", "layout"} <= layouts.attributes(path).keys()
-    except StoreError:
-        is_store = layouts.is_undescribed(path)
-    if not is_store:
-        raise StoreError(f"{path}: exists and is not a feature store; choose another --out")
-    if if_changed == "refuse":
-        raise StoreError(
-            f"{path}: was made with other settings ({changed}); choose another --out, or --if-changed "
-            "redo to replace it"
-        )
-
-
-def _record(wanted: Wanted, keeps_of: Path | None, origin: Path | None) -> Record:
-    """The record of a new store: of this code and machine, or of those that made what it keeps, or
-    all of `origin`.
-    """
-    if origin is not None:
-        return records.require(origin).changed(contents={}, finished=False)
-    if keeps_of is None or layouts.is_undescribed(keeps_of):
-        return Record(
-            kind=layouts.KIND, versions=dict(wanted.versions), machines=[layouts.machine()]
-        )
-    before = records.require(keeps_of)
-    return Record(kind=layouts.KIND, versions=before.versions, machines=before.machines)
 
 
 def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
@@ -252,22 +270,6 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
                 os.link(source / file, making / file)
             except OSError:  # a file system without links
                 shutil.copy2(source / file, making / file)
-
-
-def differs(
-    made_from: Mapping[str, Any], fingerprint: Mapping[str, Any], ignored: Collection[str] = ()
-) -> str:
-    """The first difference of two fingerprints in words, "" if they differ in nothing but ignored
-    keys.
-    """
-    before, wanted = (
-        {key: value for key, value in {**IMPLIED, **made}.items() if key not in ignored}
-        for made in (made_from, fingerprint)
-    )
-    maker = {
-        key: wanted[key] for key in ("engine", "format") if key in wanted
-    }  # the first that is named
-    return difference(before, maker | dict(wanted)) or ""
 
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
@@ -334,7 +336,8 @@ def _of_another_data_set(existing: _Existing, wanted: Wanted) -> Plan:
     """
     known = wanted.checksums is not None and any(wanted.checksums)
     todo = _by_content(existing, wanted) if known else None
-    return todo or at_once(wanted, f"ids: of another data set than {wanted.dataset}")
+    dataset = wanted.fingerprint.get("dataset")
+    return todo or at_once(wanted, f"its {wanted.layout.kind} are not those of {dataset}")
 
 
 def _described_again(path: Path, wanted: Wanted) -> Plan:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.files import atomic
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest.sources import of as sources_of
@@ -59,7 +58,6 @@ def rewrite(
             with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
                 _write(store, successor, layout, todo.pending, progress)
                 write_failures(successor, layout, sources.names)
-                records.update(successor, finished=records.require(store.path).finished)
     return layout
 
 

@@ -14,7 +14,6 @@ import numpy as np
 from pipeline.foundation.artefacts import artefact
 from pipeline.foundation.files.compared import Step
 from pipeline.foundation.files.digest import digest, digest_of_rows
-from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import layout as layouts, ledger, shard_file
 from pipeline.make.features.store.layout import (
     DONE,
@@ -29,29 +28,10 @@ AT_ONCE = 8  # shards in memory
 
 
 def description(path: Path, layout: StoreLayout) -> Iterator[Step]:
-    """Compare the files that describe a store: its record, zarr.json, the arrays' metadata, ids."""
-    recorded = layouts.attributes(path)
-    yield from artefact.verify(path, *layouts.DESCRIPTION)
-    yield Step(
-        path,
-        "metadata of its arrays",
-        recorded.get("arrays_digest"),
-        layouts.arrays_digest(path, layout),
-    )
-    yield Step(
-        path / "ids",
-        "digest of its ids",
-        recorded.get("ids_digest"),
-        _digest_of_ids(path),
-    )
-
-
-def _digest_of_ids(path: Path) -> str | None:
-    """The digest of a store's ids; None if they are lost, or no array."""
-    try:
-        return digest(ledger.column(path, "ids").tolist())
-    except (OSError, ValueError, KeyError, TypeError, InputError):
-        return None
+    """Compare the files that describe a store with its record: zarr.json, the arrays' metadata,
+    ids, failures.csv.
+    """
+    yield from artefact.verify(path, *layouts.described(layout))
 
 
 def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
@@ -61,7 +41,7 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
     layout, fingerprint = read_header(path)
     if ledger.of_another_store(path, layout, fingerprint):
         raise StoreError(
-            f"{path}: zarr.json is of another store than the shards, as their ledger says"
+            f"{path}: record.json is of another store than the shards, as their ledger says"
         )
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
         faults = threads.map(
