@@ -126,10 +126,10 @@ def test_an_import_has_a_card_that_its_header_fills(
     assert code == 0, err
     card = json.loads(Path("cards/coco-region.croissant.json").read_text(encoding="utf-8"))
     assert card["description"].startswith(f"butd-2-3 features of {len(there)} images, ")
-    header = json.loads((store / "zarr.json").read_text(encoding="utf-8"))
     filled = {}
     for field in card["recordSet"][0]["field"]:
-        value = header
+        file = store / field["source"]["fileObject"]["@id"]
+        value = json.loads(file.read_text(encoding="utf-8"))
         for key in field["source"]["extract"]["jsonPath"].removeprefix("$.").split("."):
             value = value[key]
         filled[field["name"]] = value
