@@ -21,20 +21,13 @@ from pipeline.foundation.parts.extension import Command, Extension
 if TYPE_CHECKING:
     from pipeline.extensions.hard_negatives import systems
 
-EXTENSION = Extension(
-    parts={
-        "kinds of parts": {
-            "readers of questions": "pipeline.extensions.hard_negatives.questions:READERS"
-        }
-    },
-    commands={
-        "lab hard-negatives": Command(
-            section="lab",
-            purpose="Measure how often a right caption beats a nearly equal one.",
-            place="pipeline.extensions.hard_negatives.command:hard_negatives_command",
-            extra="training",
-        )
-    },
+_COMMAND = Command(
+    section="lab",
+    purpose="Measure how often a right caption beats a nearly equal one.",
+    place="pipeline.extensions.hard_negatives.command:hard_negatives_command",
+    extra="training",
 )
+_READERS = {"readers of questions": "pipeline.extensions.hard_negatives.questions:READERS"}
+EXTENSION = Extension(parts={"kinds of parts": _READERS}, commands={"lab hard-negatives": _COMMAND})
 
 lazy.imports(__name__)

@@ -66,21 +66,24 @@ def compare(
     for number_of_question, question in enumerate(questions):
         pairs += [(number_of_question, column[caption], True) for caption in question.positives]
         pairs += [(number_of_question, column[caption], False) for caption in question.negatives]
-    number, text, right = map(np.array, zip(*pairs, strict=True))
-    products = images[image_of[number]].astype(np.float64) * captions[text]
+    number, text, is_right = map(np.array, zip(*pairs, strict=True))
+    asked_images = images[image_of[number]].astype(np.float64)
+    products = asked_images * captions[text]
     similarity = products.sum(1).astype(np.float32)
+    of_wrong = number[~is_right]
+    wrong_similarity = similarity[~is_right]
     wrong = np.full(len(questions), -np.inf, np.float32)
-    np.maximum.at(wrong, number[~right], similarity[~right])
-    tied = np.bincount(number[~right], similarity[~right] == wrong[number[~right]]).astype(np.int64)
-    return Compared(number[right], similarity[right], wrong[number[right]], tied[number[right]])
+    np.maximum.at(wrong, of_wrong, wrong_similarity)
+    is_most_similar = wrong_similarity == wrong[of_wrong]
+    tied = np.bincount(of_wrong, is_most_similar).astype(np.int64)
+    of_right = number[is_right]
+    return Compared(of_right, similarity[is_right], wrong[of_right], tied[of_right])
 
 
 def with_control(measured: Sequence[Accuracy], other: Sequence[Accuracy]) -> list[Accuracy]:
     """Add `other_image` to accuracies, from those of the same questions about other images."""
-    return [
-        replace(accuracy, other_image=control.value)
-        for accuracy, control in zip(measured, other, strict=True)
-    ]
+    both = zip(measured, other, strict=True)
+    return [replace(accuracy, other_image=control.value) for accuracy, control in both]
 
 
 def accuracies(questions: Sequence[Question], compared: Compared) -> list[Accuracy]:
@@ -90,14 +93,15 @@ def accuracies(questions: Sequence[Question], compared: Compared) -> list[Accura
     asked = [questions[number] for number in compared.question]
     category = np.array([question.category for question in asked])
     image = np.array([question.image for question in asked])
-    chance = np.array([1 / (1 + len(question.negatives)) for question in asked])
+    choices = np.array([1 + len(question.negatives) for question in asked])
+    chance = 1 / choices
+    points = compared.points
     names = list(dict.fromkeys(category.tolist()))
     parts = [(name, category == name) for name in names]
     if len(names) > 1:
-        parts.append(("all", np.ones(len(category), bool)))
-    return [
-        _accuracy(name, compared.points[part], image[part], chance[part]) for name, part in parts
-    ]
+        everything = np.ones(len(category), bool)
+        parts.append(("all", everything))
+    return [_accuracy(name, points[part], image[part], chance[part]) for name, part in parts]
 
 
 def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]:
@@ -119,7 +123,9 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
     # Both captions and both images: both right pairs before both wrong ones.
     least = right.min(1)
     most = wrong.max(1)
-    tied = (right == least[:, None]).sum(1) + (wrong == most[:, None]).sum(1)
+    is_least = right == least[:, None]
+    is_most = wrong == most[:, None]
+    tied = is_least.sum(1) + is_most.sum(1)
     # Of 2, 3 and 4 pairs, with the right ones first.
     orders = np.array([2, 3, 6])[tied - 2]
     group = _points(least, most, orders)
@@ -129,22 +135,24 @@ def grouped(questions: Sequence[Question], compared: Compared) -> list[Accuracy]
         ("group score", group, 1 / 6),
     )
     owner = np.arange(len(pairs))
-    return [
-        _accuracy(name, points, owner, np.full(len(points), chance))
-        for name, points, chance in scores
-    ]
+    measured = []
+    for name, points, chance in scores:
+        chances = np.full(len(points), chance)
+        measured.append(_accuracy(name, points, owner, chances))
+    return measured
 
 
 def _pairs_of_questions(questions: Sequence[Question], compared: Compared) -> np.ndarray:
     """The rows of `compared` of each group of two questions: int64 [G, 2], or empty."""
     rows_of_group: dict[str, list[int]] = {}
     for row, number in enumerate(compared.question.tolist()):
-        group = questions[number].group
-        if group:
-            rows_of_group.setdefault(group, []).append(row)
+        name = questions[number].group
+        if name:
+            rows_of_group.setdefault(name, []).append(row)
     pairs = []
     for rows in rows_of_group.values():
-        if _are_each_others([questions[number] for number in compared.question[rows]]):
+        group = [questions[number] for number in compared.question[rows]]
+        if _are_each_others(group):
             pairs.append(rows)
     return np.array(pairs)
 
@@ -173,7 +181,8 @@ def _accuracy(name: str, points: Floats, image: np.ndarray, chance: Floats) -> A
     _, owner = np.unique(image, return_inverse=True)
     count = np.bincount(owner).astype(np.float64)
     share = points.mean()
-    of_images = (np.bincount(owner, weights=points) - share * count) / count.mean()
+    points_of_images = np.bincount(owner, weights=points)
+    of_images = (points_of_images - share * count) / count.mean()
     low, high = of_mean_share(share, of_images, CONFIDENCE)
     is_tied = (points > 0) & (points < 1)
     return Accuracy(

@@ -101,7 +101,8 @@ class Question:
         object.__setattr__(self, "negatives", _normalised(self.negatives))
         captions = (*self.positives, *self.negatives)
         is_complete = self.image and self.positives and self.negatives
-        if not is_complete or not all(caption.strip() for caption in captions):
+        has_texts = all(caption.strip() for caption in captions)
+        if not is_complete or not has_texts:
             raise InputError(
                 f"{self.image or 'a question without an image'}: expected an image, right captions and "
                 "wrong captions, none of them empty"
@@ -118,9 +119,10 @@ def save(path: Path, questions: Sequence[Question]) -> None:
     negatives = max(len(question.negatives) for question in questions)
     csv_text = io.StringIO()
     rows = csv.writer(csv_text, lineterminator="\n")
-    rows.writerow(
-        ["image", "category", "group", *["positive"] * positives, *["negative"] * negatives]
-    )
+    header = ["image", "category", "group"]
+    header += ["positive"] * positives
+    header += ["negative"] * negatives
+    rows.writerow(header)
     for question in questions:
         row = [question.image, question.category, question.group]
         row += _padded(question.positives, positives)
@@ -130,7 +132,8 @@ def save(path: Path, questions: Sequence[Question]) -> None:
 
 
 def _padded(captions: Sequence[str], count: int) -> list[str]:
-    return [*captions, *[""] * (count - len(captions))]
+    missing = count - len(captions)
+    return [*captions, *[""] * missing]
 
 
 class Card(BaseModel):
@@ -162,17 +165,23 @@ def read(
         are below it, and a card's must have as many questions as it says. share: the largest that
         may be left out.
     """
-    card = None if (root / name).exists() else _card(name)
-    path = root / (card.questions if card else name)
+    path = root / name
+    card = None
     if not path.exists():
-        assert card is not None
-        raise InputError(f"{path}: missing; {card.title} comes from {card.source}")
+        card = _card(name)
+        path = root / card.questions
+        if not path.exists():
+            raise InputError(f"{path}: missing; {card.title} comes from {card.source}")
+        if form is None:
+            form = card.format
     if form is None:
-        form = card.format if card else recognised(path)
+        form = recognised(path)
     left_out = LeftOut("question", share)
-    questions = READERS.find(form)(path, left_out)
+    read_file = READERS.find(form)
+    questions = read_file(path, left_out)
+    total = len(questions) + sum(left_out.counts.values())
     with refusing(InputError, lambda error: f"{path}: {error}"):
-        left_out.check(len(questions) + sum(left_out.counts.values()))
+        left_out.check(total)
     if not questions:
         raise InputError("; ".join([f"{path}: holds no questions", *left_out.lines()]))
     counts = Counter(question.category for question in questions)
@@ -180,9 +189,9 @@ def read(
         raise InputError(
             f"{path}: expected the questions {card.counts}, got {dict(counts)}; fetch it again"
         )
+    number = counted(len(questions), "question")
     categories = counted(len(counts), "category").replace("categorys", "categories")
-    lines = [f"read as {form}, {counted(len(questions), 'question')} of {categories}"]
-    lines += left_out.lines()
+    lines = [f"read as {form}, {number} of {categories}", *left_out.lines()]
     return questions, [f"{path}: {line}" for line in lines]
 
 
@@ -192,9 +201,10 @@ def recognised(path: Path) -> str:
         names = {file.name for file in path.iterdir()}
         forms = [form for form, files in FILES.items() if not names.isdisjoint(files)]
         if len(forms) != 1:
+            some_names = ", ".join(sorted(names)[:8]) or "none"
             raise InputError(
-                f"{path}: expected the files of sugarcrepe, aro or winoground, got "
-                f"{', '.join(sorted(names)[:8]) or 'none'}; name one file, or --format"
+                f"{path}: expected the files of sugarcrepe, aro or winoground, got {some_names}; "
+                "name one file, or --format"
             )
         return forms[0]
     if path.suffix not in (".json", ".jsonl"):
@@ -202,7 +212,9 @@ def recognised(path: Path) -> str:
     first = _entries(path)[0]
     if "bbox_x" in first:
         return "aro"
-    return "winoground" if "image_0" in first else "entries"
+    if "image_0" in first:
+        return "winoground"
+    return "entries"
 
 
 def _card(name: str) -> Card:
@@ -228,15 +240,16 @@ def from_csv(path: Path, left_out: LeftOut) -> list[Question]:
     with refusing(csv.Error, lambda error: f"{path}, line {lines.line_num}: {error}"):
         header = next(lines, [])
         sides = [_side(name) for name in header]
-        if not NEEDED.keys() <= {*sides} or sides.count("image") > 1:
-            raise InputError(
-                f"{path}: the first line must be {EXPECTED}, got {','.join(header)[:80]!r}"
-            )
+        missing = NEEDED.keys() - sides
+        if missing or sides.count("image") > 1:
+            beginning = ",".join(header)[:80]
+            raise InputError(f"{path}: the first line must be {EXPECTED}, got {beginning!r}")
         questions = []
         for fields in filter(None, lines):
             place = f"line {lines.line_num}"
             if len(fields) != len(header):
-                left_out.add(f"not {len(header)} fields", f"{place}: {','.join(fields)[:80]}")
+                beginning = ",".join(fields)[:80]
+                left_out.add(f"not {len(header)} fields", f"{place}: {beginning}")
                 continue
             values = list(zip(sides, fields, strict=True))
             questions += _question(values, "all", place, left_out)
@@ -252,9 +265,11 @@ def from_entries(path: Path, left_out: LeftOut) -> list[Question]:
         values = _texts(entry)
         missing = NEEDED.keys() - {side for side, _ in values}
         if number == 1 and missing:
+            absent = " or ".join(sorted(missing))
+            keys = ", ".join(entry)[:120]
             raise InputError(
-                f"{path}: the first entry has no text for {' or '.join(sorted(missing))}, its keys are "
-                f"{', '.join(entry)[:120]}; expected such as filename, caption, negative_caption"
+                f"{path}: the first entry has no text for {absent}, its keys are {keys}; "
+                "expected such as filename, caption, negative_caption"
             )
         if "bbox_x" in entry:
             raise InputError(f"{path}: asks about boxes, as ARO does; read it with --format aro")
@@ -277,7 +292,10 @@ def _texts(entry: Mapping[str, Any]) -> list[tuple[str | None, str]]:
 def _side(name: str) -> str | None:
     """What an entry's key or a column is."""
     spelling = name.strip().lower()
-    return next((side for side, spelt in SPELT.items() if spelling in spelt), None)
+    for side, spellings in SPELT.items():
+        if spelling in spellings:
+            return side
+    return None
 
 
 def _question(
@@ -292,11 +310,14 @@ def _question(
         if not texts[side]:
             left_out.add(f"no {what}", place)
             return []
-    categories = [*texts["category"], category]
-    groups = [*texts["group"], ""]
-    positives = tuple(texts["positive"])
-    negatives = tuple(texts["negative"])
-    return [Question(texts["image"][0], positives, negatives, categories[0], groups[0])]
+    question = Question(
+        image=texts["image"][0],
+        positives=tuple(texts["positive"]),
+        negatives=tuple(texts["negative"]),
+        category=(texts["category"] or [category])[0],
+        group=(texts["group"] or [""])[0],
+    )
+    return [question]
 
 
 def sugarcrepe(path: Path, left_out: LeftOut) -> list[Question]:
@@ -322,12 +343,14 @@ def winoground(path: Path, left_out: LeftOut) -> list[Question]:
     questions = []
     for number, entry in enumerate(_entries(file)):
         captions = [_text(entry, f"caption_{side}", file) for side in (0, 1)]
-        category = _text(entry, "collapsed_tag", file) if "collapsed_tag" in entry else "all"
+        category = "all"
+        if "collapsed_tag" in entry:
+            category = _text(entry, "collapsed_tag", file)
         for side in (0, 1):
             image = _text(entry, f"image_{side}", file)
             right = (captions[side],)
             wrong = (captions[1 - side],)
-            questions.append(Question(image, right, wrong, category, str(number)))
+            questions.append(Question(image, right, wrong, category, group=str(number)))
     return questions
 
 
@@ -349,13 +372,14 @@ def _entries(path: Path) -> list[Mapping[str, Any]]:
     with refusing(ValueError, lambda error: f"{path}: not readable as JSON: {error}"):
         text = text_of(path)
         if path.suffix == ".jsonl":
-            entries = [from_json(line) for line in text.split("\n") if line.strip()]
+            lines = text.split("\n")
+            entries = [from_json(line) for line in lines if line.strip()]
         else:
             entries = from_json(text)
     if isinstance(entries, dict):
         entries = list(entries.values())
-    are_objects = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
-    if not entries or not are_objects:
+    is_list = isinstance(entries, list) and entries
+    if not is_list or not all(isinstance(entry, dict) for entry in entries):
         raise InputError(f"{path}: expected a list of objects")
     return entries
 

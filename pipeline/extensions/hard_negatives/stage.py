@@ -73,22 +73,27 @@ def hard_negatives(paths: Paths, settings: Settings, options: HardNegativesOptio
     # A head that was copied here need not have the images of its training beside it.
     learned = paths.manifest(training_set)
     trained_on = Manifest.load(learned) if learned.exists() else None
-    result = _measure(system, asked, Path(options.questions or shown.dataset), trained_on)
-    split = "" if settings.score.split == "test" else f"-{settings.score.split}"
-    name = Path(options.questions).stem if options.questions else f"{shown.dataset}{split}-swaps"
+    place = Path(options.questions or shown.dataset)
+    result = _measure(system, asked, place, trained_on)
+    if options.questions:
+        name = Path(options.questions).stem
+    else:
+        split = "" if settings.score.split == "test" else f"-{settings.score.split}"
+        name = f"{shown.dataset}{split}-swaps"
     folder_of_results = paths.root / "results" / "hard-negatives" / training_set
     path = options.out or folder_of_results / f"{name}-{called}.json"
     atomic.write_json(path, result)
-    say(f"{path}: {counted(result['questions']['count'], 'question')}", err=False)
+    count = result["questions"]["count"]
+    say(f"{path}: {counted(count, 'question')}", err=False)
 
 
 def _swaps(shown: Manifest, split: str) -> list[asking.Question]:
     """Questions of a split's own captions, in which words are swapped."""
     rows = shown.rows(["file", "split", "caption"], lambda rows: rows[rows["split"] == split])
-    asked = swaps.of_captions(
-        (str(file), captions["caption"].tolist())
-        for file, captions in rows.groupby("file", sort=False)
-    )
+    captions_of = []
+    for file, of_file in rows.groupby("file", sort=False):
+        captions_of.append((str(file), of_file["caption"].tolist()))
+    asked = swaps.of_captions(captions_of)
     if not asked:
         raise InputError(f"no caption of {split} of {shown.dataset} has a word that can be swapped")
     return asked
@@ -111,39 +116,43 @@ def _measure(
     captions = sorted(distinct)
     images = system.images()
     vectors = system.captions(captions)
-    read = dict(zip(captions, system.reads(captions), strict=True))
+    readings = [tuple(reading) for reading in system.reads(captions)]
+    read = dict(zip(captions, readings, strict=True))
     # One vector for captions that are read alike: places of a batch are rounded differently, which
     # would decide.
     first: dict[tuple[Any, ...], int] = {}
-    column = {
-        caption: first.setdefault(tuple(read[caption]), at) for at, caption in enumerate(captions)
-    }
+    column: dict[str, int] = {}
+    for at, caption in enumerate(captions):
+        column[caption] = first.setdefault(read[caption], at)
 
     def measured(image_of: np.ndarray) -> list[accuracy.Accuracy]:
         """The accuracies where each question is asked of the image of this row."""
         answers = accuracy.compare(questions, images, image_of, vectors, column)
-        return [*accuracy.accuracies(questions, answers), *accuracy.grouped(questions, answers)]
+        by_category = accuracy.accuracies(questions, answers)
+        return by_category + accuracy.grouped(questions, answers)
 
     own_image = np.array([row[question.image] for question in questions])
     accuracies = measured(own_image)
-    control = measured((own_image + len(row) // 2) % len(row))
     if len(row) > 1:
-        accuracies = accuracy.with_control(accuracies, control)
+        other_image = (own_image + len(row) // 2) % len(row)
+        accuracies = accuracy.with_control(accuracies, measured(other_image))
     alike = 0
     for question in questions:
         wrong = [read[caption] for caption in question.negatives]
         alike += sum(read[caption] in wrong for caption in question.positives)
     cut, longest = system.cut(captions)
     known = None if trained_on is None else system.trained_on(trained_on)
+    contents = [list(vars(question).values()) for question in questions]
+    about_questions = {
+        "count": len(questions),
+        "without_image": len(asked) - len(questions),
+        "read_alike": alike,
+        "digest": digest.digest(contents),
+    }
     result = {
-        "accuracies": [vars(each) for each in accuracies],
+        "accuracies": [vars(measurement) for measurement in accuracies],
         "ties": "expected",
-        "questions": {
-            "count": len(questions),
-            "without_image": len(asked) - len(questions),
-            "read_alike": alike,
-            "digest": digest.digest([list(vars(question).values()) for question in questions]),
-        },
+        "questions": about_questions,
         "captions": {"count": len(captions), "cut": cut, "longest": longest},
         "images": {"count": len(row), "trained_on": known},
         "made_from": system.made_from.recorded(),
@@ -153,29 +162,30 @@ def _measure(
     return result
 
 
-def _tell(found: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
-    accuracies = [
-        (
-            each.name,
-            number(each.value, (each.low, each.high)),
-            MISSING if each.other_image is None else number(each.other_image),
-            number(each.chance),
-        )
-        for each in found
-    ]
-    counts = [(each.name, str(each.questions), str(each.images), str(each.ties)) for each in found]
-    say(
-        *text.to_text(grid(("", "accuracy [95 %]", "other image", "chance"), {"": accuracies})),
-        *text.to_text(grid(("", "questions", "images", "ties"), {"": counts})),
-        err=False,
-    )
+def _tell(accuracies: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
+    shares = []
+    counts = []
+    for measured in accuracies:
+        value = number(measured.value, (measured.low, measured.high))
+        control = MISSING
+        if measured.other_image is not None:
+            control = number(measured.other_image)
+        shares.append((measured.name, value, control, number(measured.chance)))
+        of_category = (measured.questions, measured.images, measured.ties)
+        counts.append((measured.name, *map(str, of_category)))
+    table_of_shares = grid(("", "accuracy [95 %]", "other image", "chance"), {"": shares})
+    table_of_counts = grid(("", "questions", "images", "ties"), {"": counts})
+    say(*text.to_text(table_of_shares), *text.to_text(table_of_counts), err=False)
     say(
         "ties count by the mean over all their orders; intervals are over images; other image: the same "
         "captions with another image, which shows what they give away by themselves",
         err=False,
     )
-    asked, captions, images = (result[what] for what in ("questions", "captions", "images"))
-    if alike := asked["read_alike"]:
+    asked = result["questions"]
+    captions = result["captions"]
+    images = result["images"]
+    alike = asked["read_alike"]
+    if alike:
         say(
             f"{alike} right captions look like a wrong one to it: they differ in what it does not read, such as "
             "unknown words, case, or the end of a long caption",
@@ -186,7 +196,9 @@ def _tell(found: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> None:
         "tokens and are cut",
         err=False,
     )
-    if left_out := asked["without_image"]:
+    left_out = asked["without_image"]
+    if left_out:
         say(f"warning: {counted(left_out, 'question')} left out: no features of the image")
-    if known := images["trained_on"]:
+    known = images["trained_on"]
+    if known:
         say(f"warning: the head was trained on {known} of these {images['count']} images")

@@ -51,7 +51,8 @@ def of_captions(images: Iterable[tuple[str, Sequence[str]]]) -> list[Question]:
 def colour(caption: str, captions: Sequence[str]) -> str | None:
     """Swap the first colour."""
     named = {SAME_COLOUR.get(word, word) for word in _words_of(captions)}
-    return _first_replaced(caption, {*COLOURS, *SAME_COLOUR}, COLOURS, named)
+    known = {*COLOURS, *SAME_COLOUR}
+    return _first_replaced(caption, known, COLOURS, named)
 
 
 def number(caption: str, captions: Sequence[str]) -> str | None:
@@ -64,10 +65,12 @@ def order(caption: str, captions: Sequence[str]) -> str | None:
     words = list(WORD.finditer(caption))
     lower = [match[0].lower() for match in words]
     for names in (set(NOUNS), set(NOUNS.values())):
-        nouns = [at for at, word in enumerate(lower) if word in names and _stands_alone(lower, at)]
+        of_list = [at for at, word in enumerate(lower) if word in names]
+        nouns = [at for at in of_list if _stands_alone(lower, at)]
         for first, second in itertools.pairwise(nouns):
-            between = lower[first + 1 : second]
-            if lower[first] != lower[second] and not set(between) <= JOINING:
+            between = set(lower[first + 1 : second])
+            are_different = lower[first] != lower[second]
+            if are_different and not between <= JOINING:
                 return _exchanged(caption, words[first], words[second])
     return None
 
@@ -76,17 +79,22 @@ def left_and_right(caption: str, captions: Sequence[str]) -> str | None:
     """Swap left and right."""
     words = list(WORD.finditer(caption))
     lower = ["", *(match[0].lower() for match in words), ""]
-    sides = [
-        match
-        for at, match in enumerate(words, 1)
-        if lower[at] in ("left", "right")
-        and lower[at - 1] not in WORDS["before_no_side"]
-        and lower[at + 1] not in WORDS["after_no_side"]
-    ]
+    sides = [match for at, match in enumerate(words, 1) if _is_side(*lower[at - 1 : at + 2])]
+    if not sides:
+        return None
     for match in reversed(sides):
-        other = "right" if match[0].lower() == "left" else "left"
+        other = "left"
+        if match[0].lower() == "left":
+            other = "right"
         caption = _put(caption, match, other)
-    return caption if sides else None
+    return caption
+
+
+def _is_side(before: str, word: str, after: str) -> bool:
+    """Whether a word means left or right, and not what is left or is all right."""
+    if word not in ("left", "right"):
+        return False
+    return before not in WORDS["before_no_side"] and after not in WORDS["after_no_side"]
 
 
 SWAPS: dict[str, Swap] = {
@@ -116,7 +124,8 @@ def _first_replaced(
         return None
     digest = blake2b(caption.encode(), digest_size=8).digest()
     drawn = int.from_bytes(digest, "big") % len(free)
-    return _with_article(_put(caption, first, free[drawn]), first.start())
+    replaced = _put(caption, first, free[drawn])
+    return _with_article(replaced, first.start())
 
 
 def _stands_alone(lower: Sequence[str], at: int) -> bool:
@@ -129,13 +138,19 @@ def _stands_alone(lower: Sequence[str], at: int) -> bool:
 
 def _exchanged(caption: str, first: re.Match[str], second: re.Match[str]) -> str:
     # The later one first, so that the earlier one's position stays.
-    swapped = _with_article(_put(caption, second, first[0]), second.start())
-    return _with_article(_put(swapped, first, second[0]), first.start())
+    swapped = _put(caption, second, first[0])
+    swapped = _with_article(swapped, second.start())
+    swapped = _put(swapped, first, second[0])
+    return _with_article(swapped, first.start())
 
 
 def _put(caption: str, match: re.Match[str], word: str) -> str:
-    word = word.capitalize() if match[0][0].isupper() else word.lower()
-    return caption[: match.start()] + word + caption[match.end() :]
+    word = word.lower()
+    if match[0][0].isupper():
+        word = word.capitalize()
+    before = caption[: match.start()]
+    after = caption[match.end() :]
+    return before + word + after
 
 
 def _with_article(caption: str, start: int) -> str:
@@ -143,5 +158,8 @@ def _with_article(caption: str, start: int) -> str:
     article = re.search(r"\b([Aa])n?( +)$", caption[:start])
     if not article:
         return caption
-    consonant = "n" if caption[start].lower() in "aeiou" else ""
-    return caption[: article.start()] + article[1] + consonant + article[2] + caption[start:]
+    before = caption[: article.start()]
+    letter, blanks = article.groups()
+    if caption[start].lower() in "aeiou":
+        letter += "n"
+    return before + letter + blanks + caption[start:]

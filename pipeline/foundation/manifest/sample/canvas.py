@@ -26,7 +26,8 @@ class Canvas:
         self.size = size
         self.side = size * SUPERSAMPLE  # pixels a side while drawing
         self.pixels = np.zeros((3, self.side, self.side), np.float32)  # sRGB from 0 to 1
-        centres = ((np.arange(self.side) + 0.5) / self.side).astype(np.float32)
+        middles = (np.arange(self.side) + 0.5) / self.side
+        centres = middles.astype(np.float32)
         self.x = centres[None, :]  # [1, side]
         self.y = centres[:, None]  # [side, 1]
 
@@ -44,10 +45,24 @@ class Canvas:
         """Find the rows between two heights, over the full width."""
         return self.window(0, top, 1, bottom)
 
+    def around(self, x: float, y: float, rx: float, ry: float) -> Window:
+        """Find the box around a point that reaches so far to each side."""
+        return self.window(x - rx, y - ry, x + rx, y + ry)
+
+    def columns(self, where: Window) -> Array:
+        """Give the x coordinates of a window's columns, [1, w]."""
+        return self.x[:, where[1]]
+
+    def heights(self, where: Window) -> Array:
+        """Give the y coordinates of a window's rows, [h, 1]."""
+        return self.y[where[0]]
+
     def blend(self, where: Window, colour: Paint, alpha: Array | float) -> None:
         """Lay a colour over a window."""
+        rows, columns = where
         weight = np.asarray(alpha, np.float32)
-        for plane, value in zip(self.pixels[:, where[0], where[1]], colour, strict=True):
+        planes = self.pixels[:, rows, columns]
+        for plane, value in zip(planes, colour, strict=True):
             plane += (np.float32(value) - plane) * weight
 
     def gradient(self, top: float, bottom: float, colours: Sequence[Colour]) -> None:
@@ -58,8 +73,10 @@ class Canvas:
         place = np.clip(share * last, 0, last)
         before = np.minimum(place.astype(np.int64), last - 1)
         levels = np.asarray(colours, np.float32)
-        rise = levels[before + 1] - levels[before]
-        blended = levels[before] + rise * (place - before)[:, None]
+        lower = levels[before]
+        rise = levels[before + 1] - lower
+        beyond = (place - before)[:, None]
+        blended = lower + rise * beyond
         self.pixels[:, rows] = blended.T[..., None]
 
     def polygon(
@@ -74,7 +91,9 @@ class Canvas:
         if not height or not width:
             return
         mask = Image.new("L", (width, height))
-        outline = [(x * self.side - columns.start, y * self.side - rows.start) for x, y in points]
+        across = [x * self.side - columns.start for x in xs]
+        down = [y * self.side - rows.start for y in ys]
+        outline = list(zip(across, down, strict=True))
         ImageDraw.Draw(mask).polygon(outline, fill=255)
         weight = np.asarray(mask, np.float32) * (alpha / 255)
         self.blend(where, colour, weight)
@@ -89,7 +108,8 @@ class Canvas:
         alpha: float = 1.0,
     ) -> None:
         """Fill a rectangle whose edges are on whole pixels."""
-        self.blend(self.window(left, top, right, bottom), colour, alpha)
+        where = self.window(left, top, right, bottom)
+        self.blend(where, colour, alpha)
 
     def trapezoid(
         self,
@@ -109,18 +129,20 @@ class Canvas:
         self, x: float, y: float, rx: float, ry: float, colour: Paint, alpha: float = 1.0
     ) -> None:
         """Fill an ellipse."""
-        where = self.window(x - rx, y - ry, x + rx, y + ry)
-        across = (self.x[:, where[1]] - x) / rx
-        down = (self.y[where[0]] - y) / ry
+        where = self.around(x, y, rx, ry)
+        across = (self.columns(where) - x) / rx
+        down = (self.heights(where) - y) / ry
         inside = 1 - hypot(across, down)
-        weight = np.clip(inside * min(rx, ry) * self.side, 0, 1)
+        weight = saturate(inside * min(rx, ry) * self.side)
         self.blend(where, colour, weight * alpha)
 
     def glow(self, x: float, y: float, rx: float, ry: float, colour: Colour, alpha: float) -> None:
         """Add a Gaussian spot."""
-        where = self.window(x - 3 * rx, y - 3 * ry, x + 3 * rx, y + 3 * ry)
-        across = decay(-0.5 * ((self.x[:, where[1]] - x) / rx) ** 2)
-        down = decay(-0.5 * ((self.y[where[0]] - y) / ry) ** 2)
+        where = self.around(x, y, 3 * rx, 3 * ry)
+        dx = (self.columns(where) - x) / rx
+        dy = (self.heights(where) - y) / ry
+        across = decay(-0.5 * dx**2)
+        down = decay(-0.5 * dy**2)
         self.blend(where, colour, alpha * across * down)
 
     def noise(self, rng: np.random.Generator, columns: int, rows: int, where: Window) -> Array:
@@ -130,16 +152,24 @@ class Canvas:
         height, width = (s.stop - s.start for s in where)
         values = rng.uniform(-1, 1, (rows, columns))
         grid = Image.fromarray(values.astype(np.float32))
-        return np.asarray(grid.resize((width, height), Image.Resampling.BICUBIC))
+        stretched = grid.resize((width, height), Image.Resampling.BICUBIC)
+        return np.asarray(stretched)
 
     def shade(self, where: Window, amount: Array) -> None:
         """Multiply a window by 1 + `amount`."""
-        self.pixels[:, where[0], where[1]] *= 1 + np.asarray(amount, np.float32)
+        rows, columns = where
+        self.pixels[:, rows, columns] *= 1 + np.asarray(amount, np.float32)
 
     def image(self) -> Image.Image:
         """Finish the picture: RGB [size, size]; each pixel is the mean of those drawn for it."""
         levels = np.clip(self.pixels, 0, 1)
         levels *= 255
         levels += 0.5  # so that the cast rounds
-        planes = [Image.fromarray(plane).reduce(SUPERSAMPLE) for plane in levels.astype(np.uint8)]
+        drawn = levels.astype(np.uint8)
+        planes = [Image.fromarray(plane).reduce(SUPERSAMPLE) for plane in drawn]
         return Image.merge("RGB", planes)
+
+
+def saturate(x: Array) -> Array:
+    """Cut values to 0..1, under the name that shaders have for it."""
+    return np.clip(x, 0, 1)

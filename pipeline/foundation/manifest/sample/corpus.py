@@ -23,7 +23,10 @@ from pipeline.foundation.parts.errors import InputError
 CAPTIONS = 5
 SPLITS = ("train", "train", "val", "train", "train", "test")  # of every six consecutive scenes
 Made = TypeVar("Made")
-MIN_IMAGES, MAX_IMAGES, MIN_SIZE, MAX_SIZE = 12, 1_000_000, 32, 4096
+MIN_IMAGES = 12
+MAX_IMAGES = 1_000_000
+MIN_SIZE = 32
+MAX_SIZE = 4096
 
 
 def render(
@@ -120,16 +123,17 @@ def _make(folder: Path, size: int, seed: int, index: int) -> dict[str, Any]:
     """Write one image; returns its element of `images` in the JSON file."""
     scene = compose(seed, index)
     name = f"sample_{index:06d}.jpg"
-    captions = write_captions(scene, CAPTIONS, np.random.default_rng([seed, index, 1]))
-    picture = paint(scene, size, np.random.default_rng([seed, index, 2]))
+    of_captions = np.random.default_rng([seed, index, 1])
+    captions = write_captions(scene, CAPTIONS, of_captions)
+    of_picture = np.random.default_rng([seed, index, 2])
+    picture = paint(scene, size, of_picture)
     content = io.BytesIO()
     picture.save(content, "JPEG", quality=92, subsampling=0)
     write_bytes(folder / name, content.getvalue(), durable=False)
     ids = [index * CAPTIONS + k for k in range(CAPTIONS)]
-    sentences = [
-        {"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid}
-        for raw, sentid in zip(captions, ids, strict=True)
-    ]
+    sentences = []
+    for raw, sentid in zip(captions, ids, strict=True):
+        sentences.append({"raw": raw, "tokens": tokens(raw), "imgid": index, "sentid": sentid})
     return {
         "filename": name,
         "imgid": index,

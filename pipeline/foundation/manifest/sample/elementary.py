@@ -23,7 +23,8 @@ def sin(x: Number) -> Array:
     series = 1 - square / 110
     for product in (72, 42, 20, 6):
         series = 1 - square / product * series
-    return rest * series * (1 - 2 * (half_turns % 2))
+    sign = 1 - 2 * (half_turns % 2)
+    return rest * series * sign
 
 
 def cos(x: Number) -> Array:
@@ -44,15 +45,17 @@ def decay(x: Number) -> Array:
 
 def arcsin(x: Array) -> Array:
     """Compute the arc sine."""
-    return 2 * _arctan(x / (1 + np.sqrt(1 - x * x)))
+    cosine = np.sqrt(1 - x * x)
+    return 2 * _arctan(x / (1 + cosine))
 
 
 def arctan2(y: Array, x: Array) -> Array:
     """Compute the angles of points."""
     wide = np.abs(x)
     high = np.abs(y)
+    shorter = np.minimum(wide, high)
     longer = np.maximum(np.maximum(wide, high), 1e-30)
-    angle = _arctan(np.minimum(wide, high) / longer)
+    angle = _arctan(shorter / longer)
     angle = np.where(high > wide, np.pi / 2 - angle, angle)
     angle = np.where(x < 0, np.pi - angle, angle)
     return np.copysign(angle, y)

@@ -10,7 +10,7 @@ from PIL import Image
 
 from pipeline.foundation.manifest.sample import shapes
 from pipeline.foundation.manifest.sample.backdrops import Backdrop
-from pipeline.foundation.manifest.sample.canvas import Array, Canvas
+from pipeline.foundation.manifest.sample.canvas import Array, Canvas, saturate
 from pipeline.foundation.manifest.sample.elementary import hypot, sin
 from pipeline.foundation.manifest.sample.scenes import COLOURS, WORLD, Scene, Thing
 
@@ -59,11 +59,17 @@ def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     r = thing.radius
     foot = thing.slot.y
     if thing.slot.place == "air":
-        canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, 0.3 * light.shadow)
+        dark = 0.3 * light.shadow
+        canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, dark)
         return
     if thing.slot.place != "top":
-        canvas.glow(x + 0.55 * r, foot - 0.05 * r, 0.75 * r, 0.13 * r, _SHADE, 0.5 * light.shadow)
-    canvas.glow(x + 0.05 * r, foot - 0.02 * r, 0.42 * r, 0.07 * r, _SHADE, 0.5)
+        cast_x = x + 0.55 * r
+        cast_y = foot - 0.05 * r
+        dark = 0.5 * light.shadow
+        canvas.glow(cast_x, cast_y, 0.75 * r, 0.13 * r, _SHADE, dark)
+    contact_x = x + 0.05 * r
+    contact_y = foot - 0.02 * r
+    canvas.glow(contact_x, contact_y, 0.42 * r, 0.07 * r, _SHADE, 0.5)
 
 
 def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
@@ -71,18 +77,21 @@ def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     middle = thing.slot.y - r
     left, top, right, bottom = (value * r for value in shapes.reach(thing.shape))
     where = canvas.window(x + left, middle + top, x + right, middle + bottom)
-    across = (canvas.x[:, where[1]] - x) / r
-    down = (canvas.y[where[0]] - middle) / r
+    across = (canvas.columns(where) - x) / r
+    down = (canvas.heights(where) - middle) / r
     grid = np.broadcast_arrays(across, down)
-    for part in shapes.SHAPES[thing.shape](*grid):
-        alpha = np.clip(0.5 - part.distance * (r * canvas.side), 0, 1)
-        colour = _lit(_surface(thing, part), part.normal, light)
-        canvas.blend(where, colour, alpha)
+    parts_of = shapes.SHAPES[thing.shape]
+    for part in parts_of(*grid):
+        outside = part.distance * (r * canvas.side)
+        surface = _surface(thing, part)
+        colour = _lit(surface, part.normal, light)
+        canvas.blend(where, colour, saturate(0.5 - outside))
 
 
 def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
     """The unlit colour of a part, [3] or [3, h, w]."""
-    base = np.asarray(part.colour or COLOURS[thing.colour]["rgb"], np.float32)
+    own_colour = part.colour or COLOURS[thing.colour]["rgb"]
+    base = np.asarray(own_colour, np.float32)
     if thing.texture == "plain" or part.pattern is None:
         return base
     u, v = part.pattern
@@ -94,24 +103,26 @@ def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
         wave = sin(np.pi * u) * sin(np.pi * v) * 2
     else:
         shift = (np.floor(v) % 2) * 0.5  # every other row of spots is moved by half a step
-        from_middle = hypot((u + shift) % 1 - 0.5, v % 1 - 0.5)
-        wave = (0.34 - from_middle) * 4
-    weight = np.clip(0.5 + wave * 4, 0, 1)
+        across = (u + shift) % 1 - 0.5
+        down = v % 1 - 0.5
+        wave = (0.34 - hypot(across, down)) * 4
+    weight = saturate(0.5 + wave * 4)
     accent = np.asarray(COLOURS[thing.accent]["rgb"], np.float32)
-    return base[:, None, None] + (accent - base)[:, None, None] * weight
+    change = accent - base
+    return base[:, None, None] + change[:, None, None] * weight
 
 
 def _lit(surface: Array, normal: Array, light: Light) -> Array:
     """Lambert's diffuse term and Blinn's highlight."""
-    diffuse = np.clip(_towards(_LIGHT, normal), 0, 1)
-    highlight = np.clip(_towards(_HALFWAY, normal), 0, 1)
+    diffuse = saturate(_towards(_LIGHT, normal))
+    highlight = saturate(_towards(_HALFWAY, normal))
     for _ in range(5):  # to the 32nd power
         highlight = highlight * highlight
     shading = light.ambient + (1.12 - light.ambient) * diffuse
-    planes = [
-        (value * shading + 0.45 * highlight) * tint
-        for value, tint in zip(surface, light.tint, strict=True)
-    ]
+    gloss = 0.45 * highlight
+    planes = []
+    for value, tint in zip(surface, light.tint, strict=True):
+        planes.append((value * shading + gloss) * tint)
     return np.stack(planes)
 
 

@@ -32,12 +32,17 @@ class Phrase:
     places: list[int]  # their places
     verb: bool = False  # whether it is a verb
 
+    def words(self, plain: list[str]) -> list[str]:
+        """Take its words out of the caption's."""
+        return [plain[place] for place in self.places]
+
 
 def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
     """Make a caption's role graph."""
     words = caption.split()
     plain = [word.strip(".,;").lower() for word in words]
-    nodes = {"ROOT": _node("ROOT", list(range(len(words))), words)}
+    all_words = list(range(len(words)))
+    nodes = {"ROOT": _node("ROOT", all_words, words)}
     edges: list[list[str]] = []
     for clause in _clauses(words, plain):
         names = [str(len(nodes) + place) for place in range(len(clause))]
@@ -46,18 +51,18 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
             before = [verb for verb in verbs if verb < place]
             # The last verb before it, else the first after it.
             heads = [*reversed(before), *verbs]
-            head = heads[0] if heads else None
             if phrase.verb:
                 role = "V"
-            elif head is None:
+            elif not heads:
                 role = "NOUN"
             else:
-                verb_word = plain[clause[head].places[0]]
-                role = _role([plain[at] for at in phrase.places], verb_word, bool(before))
+                verb = clause[heads[0]]
+                role = _role(phrase.words(plain), verb.words(plain)[0], bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
-            if head is not None and not phrase.verb:
-                edges.append([names[head], names[place], role])
-            elif before and not clause[place - 1].verb:
+            follows_phrase = before and not clause[place - 1].verb
+            if heads and not phrase.verb:
+                edges.append([names[heads[0]], names[place], role])
+            elif follows_phrase:
                 # "we see a ball floating": the ball belongs to both verbs.
                 edges.append([names[place], names[place - 1], "ARG1"])
     return nodes, edges
@@ -72,11 +77,12 @@ def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
     clauses: list[list[Phrase]] = [[]]
     opened = False
     for place, word in enumerate(plain):
+        clause = clauses[-1]
         # An "and" between two things; one between two colours belongs to its phrase.
         joins_things = word == "and" and _at(plain, place + 1) in DETERMINERS
         if joins_things:
             opened = False
-            has_verb = any(phrase.verb for phrase in clauses[-1])
+            has_verb = any(phrase.verb for phrase in clause)
             if has_verb and _verb_follows(words, plain, place):
                 clauses.append([])
         elif word in ("while", "where"):
@@ -84,60 +90,78 @@ def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
             clauses.append([])
         elif _is_verb(plain, place):
             opened = False
-            clauses[-1].append(Phrase([place], verb=True))
-        elif not (word in (*BEING, "has") and _is_verb(plain, place + 1)):
-            if not (opened and _goes_on(plain, clauses[-1][-1], place)):
-                clauses[-1].append(Phrase([]))
+            clause.append(Phrase([place], verb=True))
+        elif not _is_auxiliary(plain, place):
+            if not (opened and _goes_on(plain, clause[-1], place)):
+                clause.append(Phrase([]))
             opened = True
-            clauses[-1][-1].places.append(place)
-        if words[place][-1] in ".,;":
+            clause[-1].places.append(place)
+        last_letter = words[place][-1]
+        if last_letter in ".,;":
             opened = False
-        if words[place][-1] in ".;":
+        if last_letter in ".;":
             clauses.append([])
     return [clause for clause in clauses if clause]
 
 
 def _at(plain: list[str], place: int) -> str:
-    return plain[place] if 0 <= place < len(plain) else ""
+    if 0 <= place < len(plain):
+        return plain[place]
+    return ""
 
 
 def _is_verb(plain: list[str], place: int) -> bool:
     word = _at(plain, place)
     if word == "left":
         return _at(plain, place - 1) == "has"
-    return word in (*DOING, *STANDING) or (
-        word in BEING and _at(plain, place + 1) not in (*DOING[:-1], *STANDING)
-    )
+    if word in BEING:
+        following = _at(plain, place + 1)
+        return following not in (*DOING[:-1], *STANDING)
+    return word in (*DOING, *STANDING)
+
+
+def _is_auxiliary(plain: list[str], place: int) -> bool:
+    """Whether a word only helps the verb after it, as in "is standing"."""
+    return plain[place] in (*BEING, "has") and _is_verb(plain, place + 1)
 
 
 def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
     """Whether a verb comes at or after a place and before the next comma or stop."""
-    end = next((at for at in range(place, len(words)) if words[at][-1] in ".,;"), len(words) - 1)
-    return any(_is_verb(plain, at) for at in range(place, end + 1))
+    for at in range(place, len(words)):
+        if _is_verb(plain, at):
+            return True
+        if words[at][-1] in ".,;":
+            return False
+    return False
 
 
 def _goes_on(plain: list[str], phrase: Phrase, place: int) -> bool:
     """Whether a word belongs to the phrase before it; else a phrase of place, direction or
     circumstance begins.
     """
-    word, before = plain[place], plain[place - 1]
-    if before in ("covered", "striped") or (word in ("left", "right") and before == "the"):
+    word = plain[place]
+    before = plain[place - 1]
+    names_a_side = before == "the" and word in ("left", "right")
+    if names_a_side or before in ("covered", "striped"):
         return True
-    if plain[phrase.places[0]] in WHITHER and word in WHITHER | {"to", "left", "right"}:
+    first = plain[phrase.places[0]]
+    if first in WHITHER and word in WHITHER | {"to", "left", "right"}:
         return True
     if word == "with":
-        return bool(PATTERNS & set(plain[place : place + 5]))
+        following = plain[place : place + 5]
+        return not PATTERNS.isdisjoint(following)
     return word not in WHERE | WHITHER | {"as"}
 
 
 def _role(phrase: list[str], verb: str, behind: bool) -> str:
     """A phrase's role by its words, its verb, and whether it follows the verb."""
-    first, last = phrase[0], phrase[-1]
+    first = phrase[0]
     if first == "with":
         return "ARGM-COM"
     if first in WHITHER:
         return "ARGM-DIR"
-    if first == "as" or (first in WHERE and last in WHEN):
+    is_time = first in WHERE and phrase[-1] in WHEN
+    if is_time or first == "as":
         return "ARGM-TMP"
     if first in WHERE:
         return "ARGM-LOC"

@@ -26,6 +26,9 @@ FITS = WORLD["fits"]
 DETAILS = WORLD["details"]
 SHAPES = tuple(dict.fromkeys(FITS["ground"] + FITS["air"]))
 RADIUS = {"small": 0.08, "medium": 0.115, "large": 0.165}
+ALL_SIZES = tuple(RADIUS)
+SMALLER = ("small", "medium")
+LARGER = ("medium", "large")
 
 
 @dataclass(frozen=True)
@@ -87,8 +90,9 @@ class Thing:
     def xs(self) -> list[float]:
         """The centres of its copies, from left to right."""
         count = self.slot.count
-        first = self.slot.x - (count - 1) / 2 * 2.35 * self.radius
-        return [first + k * 2.35 * self.radius for k in range(count)]
+        radius = self.radius
+        first = self.slot.x - (count - 1) / 2 * 2.35 * radius
+        return [first + k * 2.35 * radius for k in range(count)]
 
 
 @dataclass(frozen=True)
@@ -123,16 +127,28 @@ def compose(seed: int, index: int) -> Scene:
     slots, relations = arrange(rng)
     fitting = [k for k, slot in enumerate(slots) if shape in FITS[slot.place]]
     theme = pick(rng, fitting)
-    things = _fill(rng, slots, theme, _thing(rng, slots[theme], shape, colour), setting)
-    order = list(things)
-    relations = [Relation(r.kind, order.index(r.subject), order.index(r.object)) for r in relations]
+    first = _thing(rng, slots[theme], shape, colour)
+    things = _fill(rng, slots, theme, first, setting)
     colours = {thing.colour for thing in things.values()}
-    mood = pick(rng, [mood for mood in setting.moods if mood not in colours])
+    moods = [mood for mood in setting.moods if mood not in colours]
+    mood = pick(rng, moods)
     detail = ""
     if rng.random() >= 0.25:
         weather = WORLD["weather"]
-        detail = pick(rng, [name for name in setting.details if mood in weather.get(name, (mood,))])
-    return Scene(name, mood, detail, tuple(things.values()), tuple(relations))
+        details = [name for name in setting.details if mood in weather.get(name, (mood,))]
+        detail = pick(rng, details)
+    renumbered = _renumbered(relations, list(things))
+    return Scene(name, mood, detail, tuple(things.values()), renumbered)
+
+
+def _renumbered(relations: list[Relation], order: list[int]) -> tuple[Relation, ...]:
+    """Relations between slots as relations between the things that fill them in this order."""
+    of_things = []
+    for relation in relations:
+        subject = order.index(relation.subject)
+        other = order.index(relation.object)
+        of_things.append(Relation(relation.kind, subject, other))
+    return tuple(of_things)
 
 
 def _fits_any(shape: str, places: Sequence[str]) -> bool:
@@ -153,8 +169,10 @@ def _fill(
         shapes = {thing.shape for thing in things.values()}
         colours = {thing.colour for thing in things.values()}
         excluded = colours.union(setting.hides)
-        shape = pick(rng, [shape for shape in FITS[slots[k].place] if shape not in shapes])
-        colour = pick(rng, [colour for colour in COLOURS if colour not in excluded])
+        other_shapes = [shape for shape in FITS[slots[k].place] if shape not in shapes]
+        shape = pick(rng, other_shapes)
+        other_colours = [colour for colour in COLOURS if colour not in excluded]
+        colour = pick(rng, other_colours)
         things[k] = _thing(rng, slots[k], shape, colour)
     return things
 
@@ -162,11 +180,10 @@ def _fill(
 @lru_cache(maxsize=4)
 def themes(seed: int) -> tuple[tuple[str, str, str], ...]:
     """List all themes whose colour stands out against the setting."""
-    combinations = [
-        (setting, shape, colour)
-        for setting, shape, colour in product(SETTINGS, SHAPES, COLOURS)
-        if colour not in SETTINGS[setting].hides
-    ]
+    combinations = []
+    for setting, shape, colour in product(SETTINGS, SHAPES, COLOURS):
+        if colour not in SETTINGS[setting].hides:
+            combinations.append((setting, shape, colour))
     order = np.random.default_rng([seed]).permutation(len(combinations))
     return tuple(combinations[k] for k in order)
 
@@ -181,14 +198,19 @@ def _thing(rng: Rng, slot: Slot, shape: str, colour: str) -> Thing:
 
 # Arrangements of a scene's things. A new one is one function and one line in `LAYOUTS`.
 def _beside(rng: Rng) -> Arrangement:
-    left = _standing(rng, rng.uniform(0.24, 0.30), ("medium", "large"))
-    right = _standing(rng, rng.uniform(0.70, 0.76), ("small", "medium", "large"))
+    left = _standing(rng, rng.uniform(0.24, 0.30), LARGER)
+    right = _standing(rng, rng.uniform(0.70, 0.76), ALL_SIZES)
     return [left, right], [Relation("left", 0, 1)]
 
 
 def _trio(rng: Rng) -> Arrangement:
     large = rng.integers(3)
-    sizes = ["large" if k == large else pick(rng, ("small", "medium")) for k in range(3)]
+    sizes = []
+    for k in range(3):
+        size = "large"
+        if k != large:
+            size = pick(rng, SMALLER)
+        sizes.append(size)
     slots = []
     for x, size in zip((0.19, 0.50, 0.81), sizes, strict=True):
         shifted = x + rng.uniform(-0.02, 0.02)
@@ -211,44 +233,55 @@ def _stack(rng: Rng) -> Arrangement:
     base = Slot("base", x, y, size)
     # A base is seen from above: what it carries rests on the middle of its upper side.
     top = Slot("top", x, y - 1.78 * RADIUS[size], smaller)
-    third = _standing(rng, third_x, ("small", "medium", "large"))
+    third = _standing(rng, third_x, ALL_SIZES)
     return [top, base, third], [Relation("on", 0, 1), side]
 
 
 def _hover(rng: Rng) -> Arrangement:
     """One thing in the air above another; a third at their side unless they are in the middle."""
     x = pick(rng, (0.28, 0.50, 0.72)) + rng.uniform(-0.02, 0.02)
-    floating = Slot("air", x, rng.uniform(0.36, 0.40), pick(rng, ("medium", "large")))
-    below = Slot("ground", x, rng.uniform(0.86, 0.90), pick(rng, ("small", "medium")))
+    height = rng.uniform(0.36, 0.40)
+    floating = Slot("air", x, height, pick(rng, LARGER))
+    foot = rng.uniform(0.86, 0.90)
+    below = Slot("ground", x, foot, pick(rng, SMALLER))
+    above = Relation("above", 0, 1)
     if abs(x - 0.5) < 0.1:
-        return [floating, below], [Relation("above", 0, 1)]
-    third = _standing(rng, 1 - x, ("medium", "large"))
-    side = Relation("left", 1, 2) if x < 0.5 else Relation("left", 2, 1)
-    return [floating, below, third], [Relation("above", 0, 1), side]
+        return [floating, below], [above]
+    third = _standing(rng, 1 - x, LARGER)
+    side = Relation("left", 2, 1)
+    if x < 0.5:
+        side = Relation("left", 1, 2)
+    return [floating, below, third], [above, side]
 
 
 def _depth(rng: Rng) -> Arrangement:
     """A small thing in front of a large one."""
     x = rng.uniform(0.40, 0.60)
-    offset = pick(rng, (-1, 1)) * rng.uniform(0.15, 0.18)
+    side = pick(rng, (-1, 1))
+    offset = side * rng.uniform(0.15, 0.18)
     near = Slot("ground", x + offset, 0.95, "small")
-    far = Slot("ground", x, rng.uniform(0.78, 0.82), "large")
+    foot = rng.uniform(0.78, 0.82)
+    far = Slot("ground", x, foot, "large")
     return [near, far], [Relation("front", 0, 1)]
 
 
 def _row(rng: Rng) -> Arrangement:
     """Two to five equal small things in front of another."""
-    near = Slot("ground", 0.5, rng.uniform(0.92, 0.95), "small", int(rng.integers(2, 6)))
+    foot = rng.uniform(0.92, 0.95)
+    count = int(rng.integers(2, 6))
+    near = Slot("ground", 0.5, foot, "small", count)
     x = rng.uniform(0.3, 0.7)
     y = rng.uniform(0.66, 0.70)
-    far = Slot("ground", x, y, pick(rng, ("medium", "large")))
+    far = Slot("ground", x, y, pick(rng, LARGER))
     return [near, far], [Relation("front", 0, 1)]
 
 
 def _flock(rng: Rng) -> Arrangement:
     """Two to five equal small things in the air above another."""
-    floating = Slot("air", 0.5, rng.uniform(0.38, 0.42), "small", int(rng.integers(2, 6)))
-    below = _standing(rng, rng.uniform(0.3, 0.7), ("medium", "large"))
+    height = rng.uniform(0.38, 0.42)
+    count = int(rng.integers(2, 6))
+    floating = Slot("air", 0.5, height, "small", count)
+    below = _standing(rng, rng.uniform(0.3, 0.7), LARGER)
     return [floating, below], [Relation("above", 0, 1)]
 
 

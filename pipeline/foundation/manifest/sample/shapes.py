@@ -16,6 +16,7 @@ Array = np.ndarray
 Colour = tuple[float, float, float]
 
 _FIVE = np.float32(5 / np.pi)  # turns half a turn into five stripes
+_TWO = np.float32(2 / np.pi)  # turns half a turn into two
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class ShapePart:
 
 def _ball(x: Array, y: Array) -> list[ShapePart]:
     normal = _dome(x, y)
-    return [ShapePart(hypot(x, y) - 1, normal, _globe(normal))]
+    outline = hypot(x, y) - 1
+    return [ShapePart(outline, normal, _globe(normal))]
 
 
 def _cube(x: Array, y: Array) -> list[ShapePart]:
@@ -42,14 +44,20 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
     right = 0.95
     near = -0.58
     far = -0.98
-    front = _polygon(x, y, [(left, near), (edge, near), (edge, 1), (left, 1)])
-    side = _polygon(x, y, [(edge, near), (right, far), (right, 0.62), (edge, 1)])
+    front_left = (left, near)
+    front_right = (edge, near)
     back_left = (left + right - edge, far)
-    top = _polygon(x, y, [(left, near), back_left, (right, far), (edge, near)])
-    lean = (near - far) / (right - edge)
+    back_right = (right, far)
+    foot = (edge, 1)
+    front = _polygon(x, y, [front_left, front_right, foot, (left, 1)])
+    side = _polygon(x, y, [front_right, back_right, (right, 0.62), foot])
+    top = _polygon(x, y, [front_left, back_left, back_right, front_right])
+    width = right - edge
+    lean = (near - far) / width
     depth = (near - y) / (near - far)
-    side_pattern = ((x - edge) * 5, (y + (x - edge) * lean) * 2.4)
-    top_pattern = ((x - depth * (right - edge)) * 2.4, depth * 2)
+    from_edge = x - edge
+    side_pattern = (from_edge * 5, (y + from_edge * lean) * 2.4)
+    top_pattern = ((x - depth * width) * 2.4, depth * 2)
     front_pattern = (x * 2.4, y * 2.4)
     return [
         ShapePart(side, _unit(0.95, -0.1, 0.3), side_pattern),
@@ -61,9 +69,12 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
 def _cone(x: Array, y: Array) -> list[ShapePart]:
     half = np.maximum((y + 1) / 1.8, 1e-3) * 0.85
     foot = _arch(x / 0.85) * 0.18 + 0.8
-    inside = np.maximum((np.abs(x) - half) * 0.9, y - foot)
+    above_foot = y - foot
+    slope = (np.abs(x) - half) * 0.9
+    outline = np.maximum(slope, above_foot)
     normal, across = _pillar(x, half, -0.35)
-    return [ShapePart(inside, normal, (across * 2, (y - foot) * 2.4))]
+    pattern = (across * 2, above_foot * 2.4)
+    return [ShapePart(outline, normal, pattern)]
 
 
 def _cylinder(x: Array, y: Array) -> list[ShapePart]:
@@ -73,8 +84,9 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     ends = np.maximum(y - 0.8 - bulge, -0.78 - y)
     body = np.maximum(np.abs(x) - half, ends)
     body_pattern = (across * 2, (y - bulge) * 2.4)
-    lid = _ellipse(x, y + 0.78, half, 0.2)
-    lid_pattern = (x * 2.4, (y + 0.78) * 6)
+    from_lid = y + 0.78
+    lid = _ellipse(x, from_lid, half, 0.2)
+    lid_pattern = (x * 2.4, from_lid * 6)
     return [
         ShapePart(body, normal, body_pattern),
         ShapePart(lid, _unit(-0.1, -0.9, 0.4), lid_pattern),
@@ -83,8 +95,10 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
 
 def _pyramid(x: Array, y: Array) -> list[ShapePart]:
     """Two of its faces, the right one narrower."""
-    left = _polygon(x, y, [(0, -1), (0.25, 1), (-1, 0.72)])
-    right = _polygon(x, y, [(0, -1), (1, 0.7), (0.25, 1)])
+    tip = (0, -1)
+    foot = (0.25, 1)
+    left = _polygon(x, y, [tip, foot, (-1, 0.72)])
+    right = _polygon(x, y, [tip, (1, 0.7), foot])
     left_pattern = (x * 2.2, (y - x * 0.22) * 2.4)
     right_pattern = (x * 3, (y + x * 0.4) * 2.4)
     return [
@@ -97,9 +111,12 @@ def _ring(x: Array, y: Array) -> list[ShapePart]:
     r = hypot(x, y) + 1e-6
     across = (r - 0.69) / 0.31
     tilt = np.clip(across, -1, 1)
-    normal = np.stack([x / r * tilt, y / r * tilt, np.sqrt(1 - tilt**2)], axis=0)
+    forward = np.sqrt(1 - tilt**2)
+    normal = np.stack([x / r * tilt, y / r * tilt, forward])
     around = arctan2(y, x) * _FIVE
-    return [ShapePart((np.abs(across) - 1) * 0.31, normal, (around, across + around))]
+    outline = (np.abs(across) - 1) * 0.31
+    pattern = (around, across + around)
+    return [ShapePart(outline, normal, pattern)]
 
 
 def _star(x: Array, y: Array) -> list[ShapePart]:
@@ -123,10 +140,13 @@ def _star(x: Array, y: Array) -> list[ShapePart]:
     slope_y = (tip - notch_x) / length
     distance = (along - tip) * slope_x + across * slope_y
     slope_y = slope_y * np.sign(local)
-    normal_x = 0.8 * (slope_x * sin(turn) + slope_y * cos(turn))
-    normal_y = 0.8 * (-slope_x * cos(turn) + slope_y * sin(turn))
+    sin_turn = sin(turn)
+    cos_turn = cos(turn)
+    normal_x = 0.8 * (slope_x * sin_turn + slope_y * cos_turn)
+    normal_y = 0.8 * (-slope_x * cos_turn + slope_y * sin_turn)
     normal = _normalise(normal_x, normal_y, np.ones_like(x))
-    return [ShapePart(distance, normal, (x * 2.4, y * 2.4))]
+    pattern = (x * 2.4, y * 2.4)
+    return [ShapePart(distance, normal, pattern)]
 
 
 def _heart(x: Array, y: Array) -> list[ShapePart]:
@@ -143,11 +163,14 @@ def _heart(x: Array, y: Array) -> list[ShapePart]:
     # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
     rim = np.clip(1 + cbrt(level) * 1.6, 0, 1)
     rim *= rim
-    across = slope_x / steep * rim + p * 0.55 * (1 - rim)
-    down = slope_y / steep * rim - q * 0.55 * (1 - rim)
-    forward = np.sqrt(np.clip(1 - across**2 - down**2, 1e-3, 1))
-    normal = _normalise(across, down, forward)
-    return [ShapePart(level / steep / 1.17, normal, (x * 2.4, y * 2.4))]
+    inner = 1 - rim
+    across = slope_x / steep * rim + p * 0.55 * inner
+    down = slope_y / steep * rim - q * 0.55 * inner
+    squared = np.clip(1 - across**2 - down**2, 1e-3, 1)
+    normal = _normalise(across, down, np.sqrt(squared))
+    outline = level / steep / 1.17
+    pattern = (x * 2.4, y * 2.4)
+    return [ShapePart(outline, normal, pattern)]
 
 
 def _mushroom(x: Array, y: Array) -> list[ShapePart]:
@@ -157,10 +180,12 @@ def _mushroom(x: Array, y: Array) -> list[ShapePart]:
     ends = np.maximum(-0.2 - y, foot)
     stem = np.maximum(np.abs(x) - stem_half, ends)
     rim = 0.02 + 0.14 * _arch(x)
-    cap = np.maximum(_ellipse(x, y, 1.0, 1.0), y - rim)
+    dome = _ellipse(x, y, 1.0, 1.0)
+    cap = np.maximum(dome, y - rim)
     normal = _dome(x, y * 0.95)
+    cream = (0.94, 0.89, 0.78)
     return [
-        ShapePart(stem, stem_normal, None, (0.94, 0.89, 0.78)),
+        ShapePart(stem, stem_normal, None, cream),
         ShapePart(cap, normal, _globe(normal)),
     ]
 
@@ -172,10 +197,11 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
     ends = np.maximum(y - 0.84 - bulge, -0.72 - y)
     body = np.maximum(np.abs(x) - half, ends)
     pattern = (across * 2, (y - bulge) * 2.4)
-    r = hypot(x - 0.66, y * 0.9)
-    handle = np.abs(r - 0.4) - 0.1
-    outwards = np.sign(r - 0.4)
-    handle_normal = _normalise((x - 0.66) * outwards, y * outwards, 0.6)
+    from_handle = x - 0.66
+    beyond = hypot(from_handle, y * 0.9) - 0.4
+    handle = np.abs(beyond) - 0.1
+    outwards = np.sign(beyond)
+    handle_normal = _normalise(from_handle * outwards, y * outwards, 0.6)
     rim = _ellipse(x, y + 0.72, 0.69, 0.17)
     coffee = _ellipse(x, y + 0.71, 0.6, 0.125)
     brown = (0.24, 0.16, 0.12)
@@ -191,8 +217,10 @@ def _balloon(x: Array, y: Array) -> list[ShapePart]:
     squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
     px = x / squeeze
     py = y + 0.08
-    curl = np.abs(x - 0.06 * sin(y * 7)) - 0.018
-    string = np.maximum(curl, np.maximum(0.95 - y, y - 1.7))
+    wave = 0.06 * sin(y * 7)
+    curl = np.abs(x - wave) - 0.018
+    ends = np.maximum(0.95 - y, y - 1.7)
+    string = np.maximum(curl, ends)
     knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
     skin = (hypot(px, py) - 1) * 0.8
     normal = _dome(px, py)
@@ -208,15 +236,19 @@ def _umbrella(x: Array, y: Array) -> list[ShapePart]:
     """Open, standing on its hooked handle; every panel is a stripe."""
     ends = np.maximum(-0.9 - y, y - 0.88)
     pole = np.maximum(np.abs(x) - 0.035, ends)
-    bow = np.abs(hypot(x - 0.12, y - 0.88) - 0.12) - 0.035
+    from_bend = hypot(x - 0.12, y - 0.88) - 0.12
+    bow = np.abs(from_bend) - 0.035
     hook = np.maximum(bow, 0.88 - y)
     wood = (0.36, 0.22, 0.12)
-    half = np.sqrt(np.clip(1.16 - (y - 0.05) ** 2, 0.02, 2))
-    angle = arcsin(np.clip(x / half, -1, 1))
-    panel = angle * (6 / np.pi)
-    hem = 0.05 - 0.1 * np.abs(sin(panel * np.pi))
-    canopy = np.maximum(_ellipse(x, y - 0.05, 1.08, 1.0), y - hem)
-    normal = _dome(x / 1.08, y - 0.05)
+    height = y - 0.05
+    half = np.sqrt(np.clip(1.16 - height**2, 0.02, 2))
+    across = np.clip(x / half, -1, 1)
+    panel = arcsin(across) * (6 / np.pi)
+    scallop = np.abs(sin(panel * np.pi))
+    hem = 0.05 - 0.1 * scallop
+    dome = _ellipse(x, height, 1.08, 1.0)
+    canopy = np.maximum(dome, y - hem)
+    normal = _dome(x / 1.08, height)
     _, parallels = _globe(normal)
     handle = np.minimum(pole, hook)
     return [
@@ -238,13 +270,16 @@ def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array
     """Distance to a convex polygon, exact inside and along its edges; its points may run in either
     direction.
     """
-    edges = list(zip(points, [*points[1:], points[0]], strict=True))
-    area = sum(a[0] * b[1] - b[0] * a[1] for a, b in edges)
-    farthest = np.full(np.broadcast_shapes(x.shape, y.shape), -np.inf, np.float32)
+    following = [*points[1:], points[0]]
+    edges = list(zip(points, following, strict=True))
+    area = sum(ax * by - bx * ay for (ax, ay), (bx, by) in edges)
+    direction = np.sign(area)
+    shape = np.broadcast_shapes(x.shape, y.shape)
+    farthest = np.full(shape, -np.inf, np.float32)
     for (ax, ay), (bx, by) in edges:
         edge_x = bx - ax
         edge_y = by - ay
-        outwards = np.sign(area) / hypot(edge_x, edge_y)
+        outwards = direction / hypot(edge_x, edge_y)
         distance = ((x - ax) * edge_y - (y - ay) * edge_x) * outwards
         np.maximum(farthest, distance, out=farthest)
     return farthest
@@ -252,12 +287,14 @@ def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array
 
 def _arch(x: Array) -> Array:
     """The height of a half circle of radius 1; 0 beyond its ends."""
-    return np.sqrt(np.clip(1 - x**2, 0, 1))
+    squared = np.clip(1 - x**2, 0, 1)
+    return np.sqrt(squared)
 
 
 def _ellipse(x: Array, y: Array, rx: float, ry: float) -> Array:
     """Distance to an ellipse around the origin, exact at its axes."""
-    return (hypot(x / rx, y / ry) - 1) * min(rx, ry)
+    beyond = hypot(x / rx, y / ry) - 1
+    return beyond * min(rx, ry)
 
 
 def _unit(x: float, y: float, z: float) -> Array:
@@ -266,7 +303,8 @@ def _unit(x: float, y: float, z: float) -> Array:
 
 
 def _normalise(x: Array, y: Array, z: Array | float) -> Array:
-    length = np.maximum(np.sqrt(x * x + y * y + z * z), 1e-6)
+    squared = x * x + y * y + z * z
+    length = np.maximum(np.sqrt(squared), 1e-6)
     return np.stack([x / length, y / length, z / length])
 
 
@@ -274,8 +312,8 @@ def _dome(x: Array, y: Array) -> Array:
     """The normals of a half ball of radius 1 that faces the viewer; beyond its rim they point
     sideways.
     """
-    z = np.sqrt(np.clip(1 - x**2 - y**2, 1e-4, 1))
-    return _normalise(x, y, z)
+    squared = np.clip(1 - x**2 - y**2, 1e-4, 1)
+    return _normalise(x, y, np.sqrt(squared))
 
 
 def _globe(normal: Array) -> tuple[Array, Array]:
@@ -289,25 +327,23 @@ def _globe(normal: Array) -> tuple[Array, Array]:
 def _pillar(x: Array, half: Array | float, rise: float) -> tuple[Array, Array]:
     """Normals of a round pillar of half width `half`, and the angle around it from -1 to 1."""
     across = np.clip(x / half, -1, 1)
-    forward = np.sqrt(np.clip(1 - across**2, 1e-4, 1))
-    normal = _normalise(across, np.full_like(across, rise), forward)
-    return normal, arcsin(across) * np.float32(2 / np.pi)
+    squared = np.clip(1 - across**2, 1e-4, 1)
+    upwards = np.full_like(across, rise)
+    normal = _normalise(across, upwards, np.sqrt(squared))
+    return normal, arcsin(across) * _TWO
 
 
 SHAPES: dict[str, Callable[[Array, Array], list[ShapePart]]] = {
-    shape.__name__[1:]: shape
-    for shape in (
-        _ball,
-        _cube,
-        _cone,
-        _cylinder,
-        _pyramid,
-        _ring,
-        _star,
-        _heart,
-        _mushroom,
-        _mug,
-        _balloon,
-        _umbrella,
-    )
+    "ball": _ball,
+    "cube": _cube,
+    "cone": _cone,
+    "cylinder": _cylinder,
+    "pyramid": _pyramid,
+    "ring": _ring,
+    "star": _star,
+    "heart": _heart,
+    "mushroom": _mushroom,
+    "mug": _mug,
+    "balloon": _balloon,
+    "umbrella": _umbrella,
 }

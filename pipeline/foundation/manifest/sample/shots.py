@@ -46,9 +46,8 @@ class Movement:
 
     def at(self, time: float) -> tuple[float, float, float, float]:
         """Find what is seen at a time from 0 to 1."""
-        left, top, right, bottom = (
-            (1 - time) * a + time * b for a, b in zip(self.first, self.last, strict=True)
-        )
+        edges = zip(self.first, self.last, strict=True)
+        left, top, right, bottom = ((1 - time) * a + time * b for a, b in edges)
         return left, top, right, bottom
 
 
@@ -85,9 +84,12 @@ def render(
         for rows_of_clip in in_order(make, clips, processes, progress):
             rows += rows_of_clip
         graphs = {caption: graph(caption) for _, caption, _ in rows}
-        write_text(out / "sent2rolegraph.augment.json", json.dumps(graphs), durable=False)
+        graphs_file = out / "sent2rolegraph.augment.json"
+        write_text(graphs_file, json.dumps(graphs), durable=False)
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([("video", "caption", "split"), *rows])
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(("video", "caption", "split"))
+        writer.writerows(rows)
         write_text(listing, text.getvalue(), durable=False)
     return listing
 
@@ -97,17 +99,20 @@ def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str
     scene = compose(seed, index)
     name = f"shot_{index:06d}.mp4"
     movement = choose(seed, index)
-    rng = np.random.default_rng([seed, index, 4])
     whole = paint(scene, 2 * size, np.random.default_rng([seed, index, 2]))
     with replacing(folder / name, durable=False) as partial_file:
         encode(partial_file, shot(whole, movement, size))
-    captions = [*write_captions(scene, OF_SCENE, rng), *tell(scene, movement, OF_MOVEMENT, rng)]
-    return [(name, caption, SPLITS[index % len(SPLITS)]) for caption in captions]
+    rng = np.random.default_rng([seed, index, 4])
+    of_scene = write_captions(scene, OF_SCENE, rng)
+    of_movement = tell(scene, movement, OF_MOVEMENT, rng)
+    split = SPLITS[index % len(SPLITS)]
+    return [(name, caption, split) for caption in of_scene + of_movement]
 
 
 def choose(seed: int, index: int) -> str:
     """Draw a shot's movement."""
-    return pick(np.random.default_rng([seed, index, 3]), tuple(MOVEMENTS))
+    rng = np.random.default_rng([seed, index, 3])
+    return pick(rng, tuple(MOVEMENTS))
 
 
 def tell(scene: Scene, name: str, count: int, rng: np.random.Generator) -> list[str]:
@@ -121,23 +126,29 @@ def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) ->
     moves = opening.format(pick(rng, MOVEMENTS[name].phrases))
     if name not in SIDEWAYS:
         return sentence(f"{moves} in a shot of {_named(scene.things[0])}.")
-    first, *_, last = sorted(scene.things, key=lambda thing: SIDEWAYS[name] * thing.slot.x)
+    direction = SIDEWAYS[name]
+    first, *_, last = sorted(scene.things, key=lambda thing: direction * thing.slot.x)
     return sentence(f"{moves}, {_named(first)} first and {_named(last)} last.")
 
 
 def _named(thing: Thing) -> str:
-    several = thing.slot.count > 1
-    noun = WORLD["shapes"][thing.shape][0][several]
-    article = "the" if several else "a"
-    return f"{article} {COLOURS[thing.colour]['names'][0]} {noun}"
+    singular, plural = WORLD["shapes"][thing.shape][0]
+    colour = COLOURS[thing.colour]["names"][0]
+    if thing.slot.count > 1:
+        return f"the {colour} {plural}"
+    return f"a {colour} {singular}"
 
 
 def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
     """Cut a shot's frames from the picture of its scene."""
-    count = SECONDS * RATE
-    windows = (MOVEMENTS[movement].at(number / (count - 1)) for number in range(count))
-    boxes = (tuple(edge * whole.width for edge in window) for window in windows)
-    return [whole.resize((size, size), Image.Resampling.BILINEAR, box=box) for box in boxes]  # type: ignore[arg-type]
+    last = SECONDS * RATE - 1
+    camera = MOVEMENTS[movement]
+    frames = []
+    for number in range(last + 1):
+        left, top, right, bottom = (edge * whole.width for edge in camera.at(number / last))
+        box = (left, top, right, bottom)
+        frames.append(whole.resize((size, size), Image.Resampling.BILINEAR, box=box))
+    return frames
 
 
 def encode(path: Path, frames: list[Image.Image]) -> None:

@@ -69,7 +69,10 @@ class _Teller:
         self.nouns: list[str] = []
         for thing in scene.things:
             singular, plural = pick(rng, WORLD["shapes"][thing.shape])
-            self.nouns.append(singular if thing.slot.count == 1 else plural)
+            noun = plural
+            if thing.slot.count == 1:
+                noun = singular
+            self.nouns.append(noun)
 
     def __getitem__(self, name: str) -> str:
         """Fill a place in one of `FORMS`: by the method of that name, or by one of the phrases in
@@ -133,7 +136,8 @@ class _Teller:
 
     def _relation(self) -> Relation:
         """A relation in which the theme takes part."""
-        of_theme = [r for r in self.scene.relations if 0 in (r.subject, r.object)]
+        relations = self.scene.relations
+        of_theme = [r for r in relations if 0 in (r.subject, r.object)]
         return pick(self.rng, of_theme)
 
     def _clause(self, relation: Relation) -> str:
@@ -145,7 +149,8 @@ class _Teller:
             stand = STAND
             if thing.shape == "ball":
                 stand = LIE
-            for verb, (plural, singular) in (VERBS | {"stand": stand}).items():
+            forms = VERBS | {"stand": stand}
+            for verb, (plural, singular) in forms.items():
                 verbs[f"{verb}_{which}"] = singular if thing.slot.count == 1 else plural
         return self._filled(form, relation, briefly=False, row=False, **verbs)
 
@@ -242,7 +247,8 @@ class _Teller:
         sides = [_side(things[k]) for k in from_left]
         if len(set(sides)) < len(sides):
             return f"{self.phrase()} {self.mood()}"
-        *most, last = (f"{self._thing(k)} {side}" for k, side in zip(from_left, sides, strict=True))
+        named = [self._thing(k) for k in from_left]
+        *most, last = (f"{thing} {side}" for thing, side in zip(named, sides, strict=True))
         return f"{', '.join(most)} and {last}, {self.place()}"
 
 

@@ -57,11 +57,12 @@ class Collection:
             images = images[images["split"] == split]
             table = table[table["split"] == split]
             if not len(images):
+                splits = ", ".join(manifest.images["split"].unique())
                 raise InputError(
-                    f"{manifest.dataset}: no images in the split {split!r}; there are: "
-                    f"{', '.join(manifest.images['split'].unique())}"
+                    f"{manifest.dataset}: no images in the split {split!r}; there are: {splits}"
                 )
         ids = images["image_id"].to_numpy()
+        caption_image = pd.Index(ids).get_indexer(table["image_id"])
         return cls(
             name=name,
             folder=manifest.images_folder,
@@ -69,7 +70,7 @@ class Collection:
             files=images["file"].tolist(),
             splits=images["split"].to_numpy(str),
             captions=table["caption"].tolist(),
-            caption_image=pd.Index(ids).get_indexer(table["image_id"]),
+            caption_image=caption_image,
         )
 
 

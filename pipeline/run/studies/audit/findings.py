@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -86,24 +86,24 @@ class Findings:
 
     def lines(self) -> list[str]:
         """Write a line for each finding."""
-        one = self.one
-        lines = self._images_in_common()
-        if not lines:
-            lines.append("no image occurs twice" if self.alone else "no image in common")
-        unlike = sum(pair.by == NAME for pair in self.doubtful)
-        lines.append(f"further pairs that look alike: {len(self.doubtful) - unlike:,}")
-        if unlike:
-            lines.append(f"pairs of one photo number that look different: {unlike:,}")
+        none = "no image in common"
         where = f"that {self.other.name} has too"
         if self.alone:
+            none = "no image occurs twice"
             where = "that several of its images have"
-        lines.append(
-            f"captions of {one.name} {where}: {self.equal_captions:,} of {len(one.captions):,}, "
-            f"different texts: {len(self.texts):,}"
-        )
-        if any(self.unread):
+        lines = self._images_in_common() or [none]
+        unlike = sum(pair.by == NAME for pair in self.doubtful)
+        alike = len(self.doubtful) - unlike
+        lines.append(f"further pairs that look alike: {alike:,}")
+        if unlike:
+            lines.append(f"pairs of one photo number that look different: {unlike:,}")
+        equal = f"{self.equal_captions:,} of {len(self.one.captions):,}"
+        texts = len(self.texts)
+        lines.append(f"captions of {self.one.name} {where}: {equal}, different texts: {texts:,}")
+        unread = sum(self.unread)
+        if unread:
             lines.append(
-                f"files that could not be read, and are compared by their names alone: {sum(self.unread):,}"
+                f"files that could not be read, and are compared by their names alone: {unread:,}"
             )
         return lines
 
@@ -113,28 +113,31 @@ class Findings:
         counts = Counter(splits for splits, _ in shared)
         lines = []
         for (split, other_split), count in sorted(counts.items()):
-            images = int((self.one.splits == split).sum())
-            lines.append(
-                f"{count:,} of {images:,} images of {self.one.name} ({split}) are images of "
-                f"{self.other.name} ({other_split})"
-            )
+            images = np.count_nonzero(self.one.splits == split)
+            first = f"{count:,} of {images:,} images of {self.one.name} ({split})"
+            second = f"images of {self.other.name} ({other_split})"
+            lines.append(f"{first} are {second}")
         return lines
 
     def as_json(self) -> dict[str, Any]:
         """Convert to JSON values: pairs of files with splits and how they were found, equal
         captions, and numbers.
         """
+        certain = [self._pair(pair) for pair in self.certain]
+        doubtful = [self._pair(pair) | {"bits": pair.bits} for pair in self.doubtful]
+        first_texts = [self._text(*text) for text in self.texts[:TEXTS]]
+        captions = {
+            "texts": len(self.texts),
+            "captions": self.equal_captions,
+            "first": first_texts,
+        }
         return {
             "collections": [self.one.name, self.other.name],
             "images": [len(self.one.files), len(self.other.files)],
             "unread": list(self.unread),
-            "certain": [self._pair(pair) for pair in self.certain],
-            "doubtful": [self._pair(pair) | {"bits": pair.bits} for pair in self.doubtful],
-            "captions": {
-                "texts": len(self.texts),
-                "captions": self.equal_captions,
-                "first": [self._text(*text) for text in self.texts[:TEXTS]],
-            },
+            "certain": certain,
+            "doubtful": doubtful,
+            "captions": captions,
         }
 
     def _text(self, text: str, rows: list[int], other_rows: list[int]) -> dict[str, Any]:
@@ -143,11 +146,8 @@ class Findings:
         return {"text": text, "images": [files, other_files]}
 
     def _pair(self, pair: Pair) -> dict[str, Any]:
-        return {
-            "files": [self.one.files[pair.one], self.other.files[pair.other]],
-            "splits": list(self._splits(pair)),
-            "by": pair.by,
-        }
+        files = [self.one.files[pair.one], self.other.files[pair.other]]
+        return {"files": files, "splits": list(self._splits(pair)), "by": pair.by}
 
     def named(self, pair: Pair) -> str:
         """Describe a pair: both files with their splits, and how they were found."""
@@ -166,7 +166,9 @@ class Findings:
         """Write the report as one HTML file, with the doubtful pairs side by side. Text from data
         is escaped.
         """
-        names = self.one.name if self.alone else f"{self.one.name} and {self.other.name}"
+        names = self.one.name
+        if not self.alone:
+            names += f" and {self.other.name}"
         return html.page(
             "run/studies/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture
         )
@@ -175,10 +177,11 @@ class Findings:
 def _picture(collection: Collection, row: int) -> tuple[str, str]:
     """An image as a data URI, and why it cannot be shown; one of both is empty."""
     name = collection.files[row]
-    address, why = html.thumbnail(
-        lambda: GalleryFile.named(collection.folder / name).picture(), SIDE
-    )
-    return address, f"{name}: {why}" if why else ""
+    path = collection.folder / name
+    address, why = html.thumbnail(lambda: GalleryFile.named(path).picture(), SIDE)
+    if why:
+        why = f"{name}: {why}"
+    return address, why
 
 
 def compare(
@@ -194,10 +197,13 @@ def compare(
     def find_equal(
         by: str, values: Sequence[str | None], other_values: Sequence[str | None]
     ) -> None:
-        for row, column in _equal(values, None if alone else other_values, among):
+        second_values = None if alone else other_values
+        for row, column in _equal(values, second_values, among):
             certain.setdefault((row, column), Pair(row, column, by))
 
-    find_equal(NAME, list(map(photograph, one.files)), list(map(photograph, other.files)))
+    numbers = [photograph(file) for file in one.files]
+    other_numbers = [photograph(file) for file in other.files]
+    find_equal(NAME, numbers, other_numbers)
     find_equal(CONTENT, prints[0].content, prints[1].content)
     doubtful = []
     for row, column, bits in fingerprints.alike(*prints, most_bits, alone, among):
@@ -211,11 +217,12 @@ def compare(
     texts, equal_captions = _equal_captions(one, other)
     unread = prints[0].content.count("")
     other_unread = 0 if alone else prints[1].content.count("")
+    doubtful.sort(key=lambda pair: (pair.bits, pair))
     return Findings(
         one,
         other,
         certain=[certain[key] for key in sorted(certain)],
-        doubtful=sorted(doubtful, key=lambda pair: (pair.bits, pair)),
+        doubtful=doubtful,
         texts=texts,
         equal_captions=equal_captions,
         unread=(unread, other_unread),
@@ -226,36 +233,41 @@ def _unlike(pair: Pair, one: Fingerprints, other: Fingerprints) -> Pair | None:
     """The pair with its bits if its images have one number but look different; None for other
     pairs.
     """
-    if pair.by != NAME or one.content[pair.one] == other.content[pair.other]:
+    if pair.by != NAME:
         return None
-    if not one.is_seen[pair.one] or not other.is_seen[pair.other]:
+    are_seen = one.is_seen[pair.one] and other.is_seen[pair.other]
+    is_copy = one.content[pair.one] == other.content[pair.other]
+    if is_copy or not are_seen:
         return None
-    bits = int(np.bitwise_count(one.look[pair.one] ^ other.look[pair.other]).sum())
-    return pair._replace(bits=bits) if bits > UNLIKE else None
+    changed = one.look[pair.one] ^ other.look[pair.other]
+    bits = int(np.bitwise_count(changed).sum())
+    if bits <= UNLIKE:
+        return None
+    return pair._replace(bits=bits)
 
 
 def _equal(
     one: Sequence[str | None], other: Sequence[str | None] | None, among: Among
 ) -> Iterator[tuple[int, int]]:
     """Pairs of images with equal values; without OTHER, pairs within one collection."""
-    first = _grouped(one, range(len(one)))
+    first = _rows_of_values(one)
     if other is None:
         for rows in first.values():
             yield from among(rows, None)
         return
-    second = _grouped(other, range(len(other)))
+    second = _rows_of_values(other)
     for value, rows in first.items():
         if value in second:
             yield from among(rows, second[value])
 
 
-def _grouped(keys: Iterable[str | None], rows: Iterable[int]) -> dict[str, list[int]]:
-    """The rows of each key, but for those without one."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for key, row in zip(keys, rows, strict=True):
-        if key:
-            groups[key].append(row)
-    return groups
+def _rows_of_values(values: Sequence[str | None]) -> dict[str, list[int]]:
+    """The rows of each value, but for those without one."""
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, value in enumerate(values):
+        if value:
+            rows[value].append(row)
+    return rows
 
 
 def _some(
@@ -274,7 +286,8 @@ def _some(
         for order in (rows, rows[::-1]):
             last: dict[str, int] = {}  # split -> the last image of it so far
             for row in order:
-                pairs |= {(min(row, column), max(row, column)) for column in last.values()}
+                for column in last.values():
+                    pairs.add((min(row, column), max(row, column)))
                 last[str(one[row])] = row
         yield from pairs
     else:
@@ -301,20 +314,26 @@ def _equal_captions(
         shared = [text for text, images in first.items() if len(images) > 1]
     else:
         shared = [text for text in first if text in second]
-    shared.sort(key=lambda text: (-len(first[text]) - len(second[text]), text))
+
+    def by_images(text: str) -> tuple[int, str]:
+        return -len(first[text]) - len(second[text]), text
+
+    shared.sort(key=by_images)
     counts = Counter(map(_plain, one.captions))
     equal = sum(counts[text] for text in shared)
-    return [(text, sorted(first[text]), sorted(second[text])) for text in shared], equal
+    with_images = [(text, sorted(first[text]), sorted(second[text])) for text in shared]
+    return with_images, equal
 
 
 def _images_of_texts(collection: Collection) -> dict[str, set[int]]:
-    owners = collection.caption_image.tolist()
-    texts = (
-        _plain(caption) if image >= 0 else ""
-        for caption, image in zip(collection.captions, owners, strict=True)
-    )
-    return {text: set(images) for text, images in _grouped(texts, owners).items()}
+    texts = [_plain(caption) for caption in collection.captions]
+    images_of: dict[str, set[int]] = defaultdict(set)
+    for text, image in zip(texts, collection.caption_image.tolist(), strict=True):
+        if text and image >= 0:
+            images_of[text].add(image)
+    return images_of
 
 
 def _plain(caption: str) -> str:
-    return " ".join(WORDS.findall(caption.casefold()))
+    words = WORDS.findall(caption.casefold())
+    return " ".join(words)

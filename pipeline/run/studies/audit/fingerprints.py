@@ -39,26 +39,29 @@ def take(
 ) -> Fingerprints:
     """Read all images of a collection once, on several threads."""
     count = len(collection.files)
-    fingerprints = Fingerprints(
-        [""] * count, np.zeros((count, WORDS), np.uint64), np.zeros(count, bool)
-    )
+    look = np.zeros((count, WORDS), np.uint64)
+    is_seen = np.zeros(count, bool)
+    fingerprints = Fingerprints([""] * count, look, is_seen)
 
     def one(row: int) -> None:
         path = collection.folder / collection.files[row]
         try:
             content = path.read_bytes()
-            fingerprints.content[row] = hashlib.blake2b(content, digest_size=16).hexdigest()
-            bits = differences(GalleryFile.named(path).frames(1)[0])
+            digest = hashlib.blake2b(content, digest_size=16)
+            fingerprints.content[row] = digest.hexdigest()
+            frames = GalleryFile.named(path).frames(1)
+            bits = differences(frames[0])
         except (OSError, images.ImageError):
             return
-        fingerprints.look[row] = np.packbits(bits).view(np.uint64)
-        fingerprints.is_seen[row] = bool(bits.any())
+        look[row] = np.packbits(bits).view(np.uint64)
+        is_seen[row] = bits.any()
 
     with ThreadPoolExecutor(threads) as pool:
         # A pool of threads keeps a kilobyte for each waiting task.
         for start in range(0, count, TOGETHER):
-            rows = range(start, min(start + TOGETHER, count))
-            for done, _ in enumerate(pool.map(one, rows), start=start + 1):
+            stop = min(start + TOGETHER, count)
+            reading = pool.map(one, range(start, stop))
+            for done, _ in enumerate(reading, start=start + 1):
                 progress(done)
     return fingerprints
 
@@ -71,7 +74,8 @@ def differences(image: Image.Image) -> np.ndarray:
     """
     grey = image.convert("L").resize((SIDE + 1, SIDE), Image.Resampling.BOX)
     cells = np.asarray(grey, np.int16)
-    return np.asarray(cells[:, :-1] < cells[:, 1:]).ravel()
+    is_darker = cells[:, :-1] < cells[:, 1:]
+    return np.asarray(is_darker).ravel()
 
 
 def every(rows: Sequence[int], columns: Sequence[int] | None = None) -> Iterable[tuple[int, int]]:
@@ -92,9 +96,12 @@ def alike(
     second = first if alone else _Looks(other)
     if alone:
         for rows in first.several():
-            yield from ((row, column, 0) for row, column in among(rows, None))
+            for row, column in among(rows, None):
+                yield row, column, 0
     for look, other_look, bits in _near(first.look, second.look, most_bits, alone):
-        for row, column in among(first.images(look), second.images(other_look)):
+        images_of_look = first.images(look)
+        images_of_other = second.images(other_look)
+        for row, column in among(images_of_look, images_of_other):
             if alone and column < row:
                 yield column, row, bits
             else:
@@ -107,16 +114,19 @@ class _Looks:
     def __init__(self, prints: Fingerprints) -> None:
         seen = np.flatnonzero(prints.is_seen)
         # Those of one look stand together, ascending.
-        self._rows = seen[np.lexsort(prints.look[seen].T)]
+        by_look = np.lexsort(prints.look[seen].T)
+        self._rows = seen[by_look]
         look = prints.look[self._rows]
-        is_another = np.append([True], (look[1:] != look[:-1]).any(axis=1))
+        has_changed = (look[1:] != look[:-1]).any(axis=1)
+        is_another = np.append([True], has_changed)
         first = np.flatnonzero(is_another[: len(look)])
         self.look = look[first]
         self._bounds = np.append(first, len(look))
 
     def images(self, look: int) -> list[int]:
         """The images of a look, ascending."""
-        rows: list[int] = self._rows[self._bounds[look] : self._bounds[look + 1]].tolist()
+        start, stop = self._bounds[look : look + 2]
+        rows: list[int] = self._rows[start:stop].tolist()
         return rows
 
     def several(self) -> Iterator[list[int]]:
@@ -137,16 +147,22 @@ def _near(
     """
     most_looks = max(len(one), len(other))
     equal = _bands_to_share(most_bits, most_looks)
+    bands = most_bits + equal
     near_pairs = np.zeros(0, np.int64)
-    width = (64 - most_looks.bit_length()) // max(1, equal)
-    first_keys = _keys(one, most_bits + equal, equal, width)
-    second_keys = repeat(None) if alone else _keys(other, most_bits + equal, equal, width)
+    bits_of_key = 64 - most_looks.bit_length()
+    width = bits_of_key // max(1, equal)
+    first_keys = _keys(one, bands, equal, width)
+    second_keys: Iterator[np.ndarray | None] = repeat(None)
+    if not alone:
+        second_keys = _keys(other, bands, equal, width)
     for keys in zip(first_keys, second_keys, strict=False):
         for first, second in _with_equal(*keys):
             near = _apart(one[first], other[second]) <= most_bits
-            near_pairs = np.union1d(near_pairs, first[near] * len(other) + second[near])
-    for place in np.array_split(near_pairs, len(near_pairs) // BLOCK + 1):
-        first, second = np.divmod(place, max(1, len(other)))
+            numbers = first[near] * len(other) + second[near]
+            near_pairs = np.union1d(near_pairs, numbers)
+    blocks = len(near_pairs) // BLOCK + 1
+    for numbers in np.array_split(near_pairs, blocks):
+        first, second = np.divmod(numbers, max(1, len(other)))
         apart = _apart(one[first], other[second])
         yield from zip(first.tolist(), second.tolist(), apart.tolist(), strict=True)
 
@@ -159,10 +175,12 @@ def _bands_to_share(most_bits: int, images: int) -> int:
     """
 
     def work(equal: int) -> float:
+        pairs = images * images
         if not equal:
-            return images + images * images
-        alike = images * images / 2 ** (BITS * equal / (most_bits + equal))
-        return comb(most_bits + equal, equal) * (images + alike)
+            return images + pairs
+        bands = most_bits + equal
+        alike = pairs / 2 ** (BITS * equal / bands)
+        return comb(bands, equal) * (images + alike)
 
     return min((0, 2, 3), key=work)
 
@@ -181,8 +199,10 @@ def _keys(look: np.ndarray, bands: int, equal: int, width: int) -> Iterator[np.n
         return
     of_bands = []
     for band in range(bands):
-        part = bits[:, band::bands][:, :width].astype(np.uint64)
-        powers = np.uint64(1) << np.arange(part.shape[1], dtype=np.uint64)
+        bits_of_band = bits[:, band::bands]
+        part = bits_of_band[:, :width].astype(np.uint64)
+        exponents = np.arange(part.shape[1], dtype=np.uint64)
+        powers = np.uint64(1) << exponents
         of_bands.append(part @ powers)
     for first, *others in combinations(of_bands, equal):
         key = first
@@ -197,8 +217,11 @@ def _in_order(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Both are sorted as one integer, which is eight times as fast as a stable sort by keys.
     """
     bits = np.uint64(len(keys).bit_length())
-    both = np.sort((keys << bits) | np.arange(len(keys), dtype=np.uint64))
-    number = both & ((np.uint64(1) << bits) - np.uint64(1))
+    numbers = np.arange(len(keys), dtype=np.uint64)
+    both = np.sort((keys << bits) | numbers)
+    one = np.uint64(1)
+    mask = (one << bits) - one
+    number = both & mask
     return both >> bits, number.astype(np.int64)
 
 
@@ -212,9 +235,11 @@ def _with_equal(
     if other is None:
         columns = rows
         some = np.flatnonzero(ordered[1:] == ordered[:-1])  # few: most keys occur once
-        last = np.flatnonzero(np.diff(some, append=-1) != 1)
+        ends_run = np.diff(some, append=-1) != 1
+        last = np.flatnonzero(ends_run)
+        lengths = np.diff(last, prepend=-1)
         begin = some + 1
-        end = np.repeat(some[last] + 2, np.diff(last, prepend=-1))
+        end = np.repeat(some[last] + 2, lengths)
     else:
         keys, columns = _in_order(other)
         begin = np.searchsorted(keys, ordered, "left")
@@ -227,14 +252,17 @@ def _with_equal(
     before = np.concatenate([[0], np.cumsum(count)])
     start = 0
     while start < len(rows):
-        full = int(np.searchsorted(before, before[start] + BLOCK, "right")) - 1
+        most = before[start] + BLOCK
+        full = int(np.searchsorted(before, most, "right")) - 1
         stop = max(start + 1, full)
         here = count[start:stop]
-        first = np.repeat(begin[start:stop] - before[start:stop], here)
-        order = first + np.arange(before[start], before[stop])
+        offsets = begin[start:stop] - before[start:stop]
+        pairs = np.arange(before[start], before[stop])
+        order = np.repeat(offsets, here) + pairs
         yield np.repeat(rows[start:stop], here), columns[order]
         start = stop
 
 
 def _apart(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    return np.asarray(np.bitwise_count(one ^ other).sum(axis=1, dtype=np.int64))
+    changed = np.bitwise_count(one ^ other)
+    return np.asarray(changed.sum(axis=1, dtype=np.int64))
