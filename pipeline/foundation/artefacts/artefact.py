@@ -60,9 +60,10 @@ class Artefact:
             return Outdated("request", different)
         role = self.other_input(made_from)
         if role:
-            reference = made_from.get(role) or record.made_from[role]
-            other = "another" if role in record.made_from else "new"
-            return Outdated("made_from", f"its {role} {reference.name} is {other}")
+            if role not in record.made_from:
+                return Outdated("made_from", f"its {role} {made_from[role].name} is new")
+            reference = made_from.get(role, record.made_from[role])
+            return Outdated("made_from", f"its {role} {reference.name} is another")
         if not record.finished:
             return Outdated("unfinished", "is not finished")
         parts = changed(record.versions, request.versions())
@@ -78,16 +79,12 @@ class Artefact:
         if all are equal.
         """
         before = self.record.made_from
-        return next(
-            (
-                role
-                for role in sorted({*before, *made_from})
-                if role not in before
-                or role not in made_from
-                or before[role].identity != made_from[role].identity
-            ),
-            None,
-        )
+        for role in sorted({*before, *made_from}):
+            if role not in before or role not in made_from:
+                return role
+            if before[role].identity != made_from[role].identity:
+                return role
+        return None
 
     def verify(self, *names: str) -> Iterator[Step]:
         """The comparisons of the record with its seal, and of contents (these names, or all) with
@@ -103,18 +100,20 @@ def verify(folder: Path, *names: str) -> Iterator[Step]:
     file = folder / FILE
     try:
         record = records.load(folder)
-    except (OSError, ValueError) as error:
-        missing = isinstance(error, FileNotFoundError)
-        yield Step(
-            file,
-            "its record" if missing else "its seal",
-            None,
-            "no record" if missing else "not readable",
-        )
+    except FileNotFoundError:
+        yield Step(file, "its record", None, "no record")
+        return
+    except (OSError, ValueError):
+        yield Step(file, "its seal", None, "not readable")
         return
     yield Step(file, "its seal", record.seal, record.computed_seal)
     for name in names:
-        for known in records.below(record, name) or ([name] if (folder / name).exists() else []):
+        known_names = records.below(record, name)
+        if not known_names and (folder / name).exists():
+            known_names = [name]
+        for known in known_names:
             path = folder / known
-            digest = records.digest_of(path) if path.exists() else None
+            digest = None
+            if path.exists():
+                digest = records.digest_of(path)
             yield Step(path, "SHA-256, by its record", record.contents.get(known), digest)

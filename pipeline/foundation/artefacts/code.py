@@ -40,12 +40,14 @@ def versions(*parts: str | tuple[LookupTable[Any], str]) -> dict[str, int | str]
             continue
         table, name = part
         if table.is_built_in(name):
-            collected[f"{table.kind}/{name}"] = version(f"{table.kind}/{name}")
-        else:
-            module, options = table.module(name), table.declared(name).__module__
-            collected |= plugins.sources(module)
-            if options.partition(".")[0] == module.partition(".")[0]:
-                collected |= plugins.sources(options)
+            own_part = f"{table.kind}/{name}"
+            collected[own_part] = version(own_part)
+            continue
+        module = table.module(name)
+        collected |= plugins.sources(module)
+        module_of_options = table.declared(name).__module__
+        if module_of_options.partition(".")[0] == module.partition(".")[0]:
+            collected |= plugins.sources(module_of_options)
     return dict(sorted(collected.items()))
 
 
@@ -53,15 +55,19 @@ def changed(recorded: Versions, current: Versions) -> list[str]:
     """Name the parts and modules whose versions differ, sorted. A part that is not recorded has
     version 1.
     """
-    modules = {name for name, digest in {**recorded, **current}.items() if isinstance(digest, str)}
-    parts = [
+    both = {**recorded, **current}
+    modules = {name for name, digest in both.items() if isinstance(digest, str)}
+    changed_modules = [name for name in modules if recorded.get(name) != current.get(name)]
+    changed_parts = [
         name
         for name, number in current.items()
         if isinstance(number, int) and recorded.get(name, 1) != number
     ]
-    return sorted(parts + [name for name in modules if recorded.get(name) != current.get(name)])
+    return sorted(changed_parts + changed_modules)
 
 
 def named(parts: list[str]) -> str:
     """The first of some parts for a message, and the number of the others."""
-    return min(parts, default="") + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    if len(parts) > 1:
+        return f"{min(parts)} and {len(parts) - 1} more"
+    return min(parts, default="")

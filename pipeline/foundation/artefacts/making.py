@@ -97,7 +97,10 @@ def making(
             return
         # One that an interrupted run may resume grows in its own folder, if that holds no finished
         # one.
-        in_place = resume and not (existing.record.finished if existing else folder.exists())
+        holds_finished = folder.exists()
+        if existing:
+            holds_finished = existing.record.finished
+        in_place = resume and not holds_finished
         with drafting(
             folder,
             request,
@@ -130,12 +133,16 @@ def drafting(
     Yields:
         The draft; None if an earlier process was killed when it had finished it.
     """
-    successor = folder if in_place else folder.with_name(f"{folder.name}.successor")
+    successor = folder
+    if not in_place:
+        successor = folder.with_name(f"{folder.name}.successor")
     if _is_finished(successor, request, made_from):
         atomic.take_place(successor, folder)
         yield None
         return
-    draft = _resumed(successor, request, made_from, machine or {}, if_changed) if resume else None
+    draft = None
+    if resume:
+        draft = _resumed(successor, request, made_from, machine or {}, if_changed)
     if draft is None:
         draft = _begun(successor, request, made_from, machine or {}, begin)
     try:
@@ -222,8 +229,10 @@ def _resumed(
 ) -> Draft | None:
     """Take up an interrupted draft of the same request; None if there is none."""
     earlier = Artefact.existing(folder)
-    outdated = earlier.outdated(request, made_from) if earlier else None
-    if earlier is None or outdated is None or outdated.because != "unfinished":
+    if earlier is None:
+        return None
+    outdated = earlier.outdated(request, made_from)
+    if outdated is None or outdated.because != "unfinished":
         return None
     parts = changed(earlier.record.versions, request.versions())
     if parts:
@@ -264,7 +273,9 @@ def _begun(
 
 def _after(machines: list[dict[str, Any]], current: dict[str, Any]) -> list[dict[str, Any]]:
     """The machines that worked on an artefact, when this one works on it last."""
-    return machines if machines[-1:] == [current] else [*machines, current]
+    if machines[-1:] == [current]:
+        return machines
+    return [*machines, current]
 
 
 def made_today(
@@ -299,13 +310,11 @@ def record_files(folder: Path, request: Request, files: Iterable[Path]) -> Recor
     request.
     """
     contents = {os.path.relpath(file, folder): records.digest_of(file) for file in files}
-    return records.save(
-        folder,
-        Record(
-            kind=request.kind,
-            request=request.recorded(),
-            contents=contents,
-            finished=True,
-            versions=dict(request.versions()),
-        ),
+    record = Record(
+        kind=request.kind,
+        request=request.recorded(),
+        contents=contents,
+        finished=True,
+        versions=dict(request.versions()),
     )
+    return records.save(folder, record)

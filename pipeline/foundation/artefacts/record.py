@@ -88,7 +88,9 @@ def without_places(facts: Any) -> Any:
     """Facts, or a part of them, without the values of `place`."""
     if isinstance(facts, Mapping):
         return {key: without_places(value) for key, value in facts.items() if key != "place"}
-    return [*map(without_places, facts)] if isinstance(facts, list) else facts
+    if isinstance(facts, list):
+        return [without_places(fact) for fact in facts]
+    return facts
 
 
 def save(folder: Path, record: Record) -> Record:
@@ -155,9 +157,8 @@ def update(folder: Path, **fields: Any) -> Record:
 
 def describe(folder: Path, *names: str) -> None:
     """Record these files as they are now; those that do not exist are recorded no longer."""
-    unchanged = {
-        name: digest for name, digest in require(folder).contents.items() if name not in names
-    }
+    before = require(folder).contents
+    unchanged = {name: digest for name, digest in before.items() if name not in names}
     update(folder, contents=unchanged | contents(folder, names))
 
 
@@ -166,12 +167,9 @@ def rewriting(folder: Path, *names: str) -> Iterator[None]:
     """Record anew the files that the block writes. If it is interrupted, nothing is recorded of
     them.
     """
-    update(
-        folder,
-        contents={
-            name: digest for name, digest in require(folder).contents.items() if name not in names
-        },
-    )
+    before = require(folder).contents
+    unchanged = {name: digest for name, digest in before.items() if name not in names}
+    update(folder, contents=unchanged)
     yield
     describe(folder, *names)
 

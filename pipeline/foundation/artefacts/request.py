@@ -51,4 +51,6 @@ def difference(recorded: Mapping[str, Any], requested: Mapping[str, Any]) -> str
 
 def _short(value: Any) -> str:
     text = str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    if len(text) > 40:
+        return f"{text[:37]}..."
+    return text
