@@ -103,7 +103,10 @@ class Rule:
     ) -> str:
         """Say in a caption what is bold, of which rows."""
         least = all(column.less_is_better for column in columns)
-        sentence = self.sentence.format(best="least" if least else "best")
+        which = "best"
+        if least:
+            which = "least"
+        sentence = self.sentence.format(best=which)
         if printed and measured:
             sentence = f"{sentence[:-1]}; published and measured rows are ranked separately."
         if any(len(values) == 1 for _, _, values in self._competing(measured, columns)):
@@ -122,8 +125,10 @@ class Rule:
                 return ""
         else:
             return ""
+        if not stand_for:
+            return ""
         legend = ", ".join(f"{colour} for {meaning}" for meaning, colour in stand_for.items())
-        return f"Colours: {legend}." if legend else ""
+        return f"Colours: {legend}."
 
 
 # As VSE+2AD Table 1.
@@ -139,7 +144,9 @@ two_best_sums = Rule(
 
 def best(values: Mapping[int, Decimal], less_is_better: bool = False) -> set[int]:
     """The rows with the best value of one column, by index; all rows of equal value are in it."""
-    best_value = (min if less_is_better else max)(values.values(), default=None)
+    best_value = max(values.values(), default=None)
+    if less_is_better:
+        best_value = min(values.values(), default=None)
     return {index for index, value in values.items() if value == best_value}
 
 

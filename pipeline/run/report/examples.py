@@ -84,7 +84,9 @@ class Gallery:
     def retriever(self) -> str | None:
         """The system whose candidates it reranks."""
         reranked = self.pool.made_from.reranked
-        return reranked.retriever if reranked else None
+        if reranked is None:
+            return None
+        return reranked.retriever
 
     @property
     def members(self) -> tuple[Member, ...]:
@@ -203,10 +205,12 @@ def top_candidates(
     """
     source = of_direction(scores, direction)
     is_of_captions = direction == "t2i"
-    candidates = np.arange(source.shape[0 if is_of_captions else 1])
+    images, captions = source.shape
     if is_of_captions:
+        candidates = np.arange(images)
         asked = select(source, candidates, queries)
     else:
+        candidates = np.arange(captions)
         asked = select(source, queries, candidates)
     best_ranked = top(asked, direction, count)
     positives = right.restricted(queries, candidates, len(candidates))

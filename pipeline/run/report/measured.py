@@ -112,7 +112,9 @@ class MeasuredSystem:
     def spread(self, column: Statistic) -> float | None:
         """The sample standard deviation over the seeds, None for a single one."""
         values = self.values[column]
-        return stdev(values) if len(values) > 1 else None
+        if len(values) < 2:
+            return None
+        return stdev(values)
 
     def cell(self, column: Statistic, interval: Sequence[float] | None = None) -> Cell:
         """The cell of a number: its mean over seeds with their deviation, or one seed's number with
@@ -133,11 +135,15 @@ class MeasuredSystem:
             return ""
         first = of_heads[0]
         rerank = dict(self.origin.rerank)
+        if not rerank and len(first) == 2:
+            return "JOIN+EMB"
         if not rerank:
-            return "JOIN+EMB" if len(first) == 2 else next(iter(first)).upper()
-        if len(of_heads) == 1 and SEPARATE not in rerank:
-            return "JOIN+CE" if rerank.get("k") == "all" else "JOIN+CO"
-        return "SEP+CO"
+            return next(iter(first)).upper()
+        if len(of_heads) > 1 or SEPARATE in rerank:
+            return "SEP+CO"
+        if rerank.get("k") == "all":
+            return "JOIN+CE"
+        return "JOIN+CO"
 
     def label(self, with_part: bool = True) -> str:
         """Its name in a row: "VSE∞ (Region, BiGRU)", or with the part of a cross-encoder "CE (emb,
@@ -259,12 +265,10 @@ def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
     for column in first.values:
         if all(column in run.values for run in rest):
             values[column] = tuple(run.values[column][0] for run in runs)
-    return replace(
-        first,
-        systems=tuple(run.systems[0] for run in runs),
-        values=values,
-        tested={} if rest else first.tested,
-    )
+    systems = tuple(run.systems[0] for run in runs)
+    if rest:
+        return replace(first, systems=systems, values=values, tested={})
+    return replace(first, systems=systems, values=values)
 
 
 def _reading(what: str) -> AbstractContextManager[None]:
@@ -303,11 +307,13 @@ def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) ->
 
 def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
     made = result.made
-    letters = made.letters
     features = []
     for feature in FEATURES:
         if feature in made.features:
             features.append((feature, made.features[feature]))
+    trained_on = ""
+    if made.training_data != made.dataset:
+        trained_on = made.training_data
     distractors = []
     for pool in result.request.distractors:
         data = names.dataset(pool.dataset)
@@ -320,17 +326,17 @@ def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
         images=int(scores["images"]),
         captions=int(scores["captions"]),
         recipe=made.recipe or names.SEVERAL["recipe"],
-        visual=letters,
+        visual=made.letters,
         text=made.text or names.SEVERAL["text"],
         features=tuple(features),
         untrained=tuple(sorted(made.untrained)),
         steps=names.steps(made),
-        trained_on="" if made.training_data == made.dataset else made.training_data,
+        trained_on=trained_on,
         distractors=tuple(distractors),
         transductive=made.has_seen_queries,
         rerank=_rerank(made),
         lacks=by_reason(scores.get("left_out", {})),
-        section="" if letters else _section(made),
+        section=_section(made),
     )
 
 
@@ -347,6 +353,8 @@ def _tested(kept_hits: Mapping[str, Any]) -> dict[Statistic, TestedColumn]:
 
 
 def _section(made: Made) -> str:
+    if made.letters:
+        return ""
     if all(member.is_head for member in made.members):
         raise ValueError("features ''")
     if any(member.given for member in made.members):

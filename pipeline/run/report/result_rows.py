@@ -121,8 +121,10 @@ def _features(origin: Origin) -> str:
     """What made each feature of a system, in words."""
     texts = []
     for feature, made_by in origin.features:
-        untrained = " untrained" if feature in origin.untrained else ""
-        texts.append(f"{feature}: {made_by}{untrained}")
+        text = f"{feature}: {made_by}"
+        if feature in origin.untrained:
+            text += " untrained"
+        texts.append(text)
     return ", ".join(texts)
 
 

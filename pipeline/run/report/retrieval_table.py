@@ -223,7 +223,9 @@ class PaperTable(ABC):
         return Table(self.name, (panel, *elsewhere))
 
     def _note_on_differences(self) -> Note:
-        what = " RSUM," if self.columns.rsum else " sum of the recalls shown,"
+        what = " sum of the recalls shown,"
+        if self.columns.rsum:
+            what = " RSUM,"
         if self.columns.by_mean:
             what = ", in the mean of a row's errors;"
         return Note(f"Δ: measured minus published{what} from the numbers as shown.")
@@ -325,16 +327,17 @@ class PaperTable(ABC):
             for index, letters in PairedTests().letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
                 has_letters = True
-        notes = [Note(f"{emphasis.LETTERED}.")] if has_letters else []
-        return rows, notes
+        if not has_letters:
+            return rows, []
+        return rows, [Note(f"{emphasis.LETTERED}.")]
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is
         missing.
         """
+        base = bases.get(row.header.identity)
         # A stand-in is another system.
-        base = None if row.header.marks else bases.get(row.header.identity)
-        if base is None:
+        if base is None or row.header.marks:
             return row
         differences: dict[MetricKey, Cell] = {}
         for test_set, _ in self.columns.blocks:
@@ -413,14 +416,18 @@ class RetrievalTable(PaperTable):
         labels = self.columns.labels
         if not origin.section:
             varies = names.is_variant(origin.recipe, system.members[0].settings)
-            return self.measured(system) if self.variants or not varies else None
+            if varies and not self.variants:
+                return None
+            return self.measured(system)
         shown = self.zero_shot
         if origin.section == GIVEN:
             on_test_sets = origin.benchmark in dict(self.columns.blocks)
             shown = self.given and (self.zero_shot or on_test_sets)
         if not shown:
             return None
-        place = labels.index("Method") if "Method" in labels else len(labels) - 1
+        place = len(labels) - 1
+        if "Method" in labels:
+            place = labels.index("Method")
         texts = [""] * len(labels)
         texts[place] = system.label()
         section = origin.section.capitalize()
@@ -450,10 +457,8 @@ class RetrievalTable(PaperTable):
 
     def data_of(self, origin: Origin) -> str:
         """Name a test set in a caption."""
-        return (
-            f"{names.dataset(origin.dataset)} ({origin.split} split, {origin.images:,} images, "
-            f"{origin.captions:,} captions)"
-        )
+        pool = f"{origin.split} split, {origin.images:,} images, {origin.captions:,} captions"
+        return f"{names.dataset(origin.dataset)} ({pool})"
 
     def _systems(self, results: Results) -> list[MeasuredSystem]:
         return [system for system in self.source(results) if self.header(system)]
@@ -465,8 +470,11 @@ class RetrievalTable(PaperTable):
         printed: Sequence[ResultRow],
         test_set: str | None = None,
     ) -> Measured:
-        timed = throughput.read(results.throughput) if self.base and results.throughput else None
-        ratios = timed.ratios(self.base) if timed else {}
+        timed = None
+        ratios: Mapping[str, Decimal] = {}
+        if self.base and results.throughput:
+            timed = throughput.read(results.throughput)
+            ratios = timed.ratios(self.base)
         notes = result_rows.remarks(systems)
         made_from = result_rows.made_from(systems)
         if timed and ratios and systems:

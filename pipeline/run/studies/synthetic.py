@@ -145,5 +145,8 @@ def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
         for row in rows:
             design = (row["input_repr"], row["decoder"])
             patterns_of.setdefault(design, set()).add(row["pattern"])
-    complete = {design for design, patterns in patterns_of.items() if patterns == set(PATTERNS)}
-    return [row for row in rows if (row["input_repr"], row["decoder"]) in complete]
+    complete = []
+    for row in rows:
+        if patterns_of[row["input_repr"], row["decoder"]] == set(PATTERNS):
+            complete.append(row)
+    return complete

@@ -35,9 +35,8 @@ WORDS = 10_000  # of the BiGRU's vocabulary
 # compares.
 BERT = {"layers": 12, "width": 768, "heads": 12, "feedforward": 3072}
 ENSEMBLE = 3  # heads of RGP, each with its own text encoder and matrix
-SAID: dict[str, dict[str, str]] = from_yaml(
-    Path(__file__).with_name("throughput.yaml").read_text(encoding="utf-8")
-)
+_TEXTS = Path(__file__).with_name("throughput.yaml")
+SAID: dict[str, dict[str, str]] = from_yaml(_TEXTS.read_text(encoding="utf-8"))
 
 
 @torch.inference_mode()
@@ -60,41 +59,58 @@ def measure(
     began = machine.now()
     images_per_second = _pooled(recipes, training.dimension, settings, progress)
     name, first = next(iter(recipes.items()))
-    query = _timed(_steps_of_query(first, training, settings), settings, progress)
+    steps = _steps_of_query(first, training, settings)
+    seconds = _timed(steps, settings, progress)
     used = machine.others(began, machine.now())
-    encoded = query["caption pooled"] + query["caption by BiGRU"]
-    scored = query["cross-encoder"] * BERT["layers"]
-    pools = []
-    for images in settings.pools:
-        by_head = encoded + query[_search(images)]
-        pools.append(
-            {
-                "images": images,
-                "head": by_head,
-                "ensemble": ENSEMBLE * by_head,
-                "cross_encoder": images / (settings.pairs / scored),
-            }
-        )
     return {
         "poolings": images_per_second,
-        "pools": pools,
-        "latency": {
-            "images_per_second": images_per_second[name],
-            "encode": encoded,
-            "search": {str(images): query[_search(images)] for images in settings.searched},
-            "pairs": settings.reranked,
-            "rerank": query["reranked pairs"] * BERT["layers"],
-        },
+        "pools": _pools(seconds, settings),
+        "latency": _latency(seconds, images_per_second[name], settings),
         "methods": methods(name, training.dimension, settings),
         "others": used,
         "busy": machine.disturbed(used, torch.get_num_threads()),
         "settings": {"dimension": training.dimension, **settings.model_dump()},
-        "made_with": {
-            "machine": _machine(settings.device),
-            "processor": machine.processor(),
-            "vse-pipeline": version("vse-pipeline"),
-            "torch": version("torch"),
-        },
+        "made_with": _made_with(settings.device),
+    }
+
+
+def _pools(seconds: Mapping[str, float], s: Throughput) -> list[dict[str, float]]:
+    """Seconds of a query by the number of images, from those of its steps."""
+    encoded = _encoded(seconds)
+    scored = seconds["cross-encoder"] * BERT["layers"]
+    pairs_per_second = s.pairs / scored
+    pools = []
+    for images in s.pools:
+        by_head = encoded + seconds[_search(images)]
+        pool = {"images": images, "head": by_head, "ensemble": ENSEMBLE * by_head}
+        pool["cross_encoder"] = images / pairs_per_second
+        pools.append(pool)
+    return pools
+
+
+def _latency(
+    seconds: Mapping[str, float], images_per_second: float, s: Throughput
+) -> dict[str, Any]:
+    """What the steps from a caption to its answer take, each by itself."""
+    return {
+        "images_per_second": images_per_second,
+        "encode": _encoded(seconds),
+        "search": {str(images): seconds[_search(images)] for images in s.searched},
+        "pairs": s.reranked,
+        "rerank": seconds["reranked pairs"] * BERT["layers"],
+    }
+
+
+def _encoded(seconds: Mapping[str, float]) -> float:
+    return seconds["caption pooled"] + seconds["caption by BiGRU"]
+
+
+def _made_with(device: str) -> dict[str, str]:
+    return {
+        "machine": _machine(device),
+        "processor": machine.processor(),
+        "vse-pipeline": version("vse-pipeline"),
+        "torch": version("torch"),
     }
 
 
@@ -119,12 +135,11 @@ def _steps_of_query(recipe: Recipe, training: Training, s: Throughput) -> dict[s
     """What the answer to a query takes."""
     dimension = training.dimension
     positions = s.items + s.tokens
-    steps = {
-        "caption pooled": pool_step(recipe.text_pooling, dimension, 1, s.tokens, s.device),
-        "caption by BiGRU": bigru_step(training, s.tokens, s.device),
-        "cross-encoder": transformer_layer_step(s.pairs, positions, s.device),
-        "reranked pairs": transformer_layer_step(s.reranked, positions, s.device),
-    }
+    steps: dict[str, Step] = {}
+    steps["caption pooled"] = pool_step(recipe.text_pooling, dimension, 1, s.tokens, s.device)
+    steps["caption by BiGRU"] = bigru_step(training, s.tokens, s.device)
+    steps["cross-encoder"] = transformer_layer_step(s.pairs, positions, s.device)
+    steps["reranked pairs"] = transformer_layer_step(s.reranked, positions, s.device)
     for images in sorted({*s.pools, *s.searched}):
         steps[_search(images)] = search_step(images, dimension, s.device)
     return steps
@@ -166,7 +181,8 @@ def pool_step(
     setting: PoolingSettings, dimension: int, batch: int, items: int, device: str
 ) -> Step:
     """Pool a batch in which all items are valid."""
-    module = pooling.build(setting.name, dimension, **setting.options).to(device).eval()
+    module = pooling.build(setting.name, dimension, **setting.options)
+    module = module.to(device).eval()
     values = torch.randn(batch, items, dimension, device=device)
     counts = torch.full((batch,), items, device=device)
     return lambda: module(values, counts)
@@ -174,7 +190,8 @@ def pool_step(
 
 def bigru_step(training: Training, tokens: int, device: str) -> Step:
     """Encode one caption with a BiGRU."""
-    text = BiGRU(WORDS, training.dimension, training.word_dimension).to(device).eval()
+    text = BiGRU(WORDS, training.dimension, training.word_dimension)
+    text = text.to(device).eval()
     caption = torch.randint(WORDS, (1, tokens), device=device)
     length = torch.tensor([tokens], device=device)
     return lambda: text(caption, length)
@@ -182,7 +199,8 @@ def bigru_step(training: Training, tokens: int, device: str) -> Step:
 
 def search_step(images: int, dimension: int, device: str) -> Step:
     """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
-    few = normalize(torch.randn(min(images, DRAWN), dimension, device=device), dim=-1)
+    drawn = torch.randn(min(images, DRAWN), dimension, device=device)
+    few = normalize(drawn, dim=-1)
     # Drawing a million takes seconds, repeating none.
     repeats = -(-images // len(few))
     vectors = few.repeat(repeats, 1)[:images]
@@ -225,9 +243,10 @@ def interleaved(
             steps[name]()
             _wait(device)
             taken[name].append(time.perf_counter() - start)
-        waiting = [
-            name for name, runs in taken.items() if len(runs) < repeats or sum(runs) < at_least
-        ]
+        waiting = []
+        for name, runs in taken.items():
+            if len(runs) < repeats or sum(runs) < at_least:
+                waiting.append(name)
     return {name: min(runs) for name, runs in taken.items()}
 
 

@@ -126,8 +126,13 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
             layers, colour = LAYERS[fewer]
             rsum = system.mean(RSUM)
             parameters = sum(counts.get(member.head, 0) for member in system.members)
-            size = f"{parameters / 1e6:.1f} M" if parameters else "?"
-            x = place + (0.2 if fewer else -0.2)
+            size = "?"
+            if parameters:
+                size = f"{parameters / 1e6:.1f} M"
+            x = place - 0.2
+            if fewer:
+                x = place + 0.2
+            # One entry of each colour in the legend.
             label = layers if place == 0 else None
             axes.bar(x, rsum, 0.36, color=colour, label=label)
             axes.annotate(size, (x, rsum), ha="center", va="bottom", fontsize=7)

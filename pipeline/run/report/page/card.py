@@ -34,6 +34,8 @@ WORST = 10  # queries of a direction
 SIDE = 160  # pixels of a photograph
 EDGES = (1, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 WIDTH = 150  # of the bar of all queries
+# Direction -> the axes of the scores that have its queries and its candidates.
+SIDES: dict[Direction, tuple[int, int]] = {"i2t": (0, 1), "t2i": (1, 0)}
 
 
 @dataclass(frozen=True)
@@ -107,8 +109,11 @@ def write(
     """Make the card of a pool: HTML, one file that loads nothing. Text from data is escaped."""
     style = (files("pipeline.run.report.page") / "page.css").read_text(encoding="utf-8")
     card = _Card(part, metrics, items, settings)
+    rsum = number(numbers["RSUM"], numbers["interval"]["RSUM"])
     best = measure(metrics.ranks, metrics.protocol, "optimistic")
     worst = measure(metrics.ranks, metrics.protocol, "pessimistic")
+    directions = [card.direction(way, numbers) for way in get_args(Direction)]
+    left_out = numbers.get("left_out") or {}
     return html.page(
         "run/report/page/card.html",
         known,
@@ -116,13 +121,13 @@ def write(
         policy=policy(style),
         name=part.system.name,
         numbers=numbers,
-        rsum=number(numbers["RSUM"], numbers["interval"]["RSUM"]),
+        rsum=rsum,
         origin=origin,
         of_ties=(number(worst.rsum), number(best.rsum)),
-        directions=[card.direction(way, numbers) for way in get_args(Direction)],
+        directions=directions,
         equal=list(card.equal()),
         remarks=list(evaluated.remarks(numbers)),
-        lacks=by_reason(numbers.get("left_out") or {}),
+        lacks=by_reason(left_out),
         alike=duplicates.ALIKE,
         thumbnail=lambda file: html.thumbnail(file.picture, SIDE),
     )
@@ -164,23 +169,21 @@ class _Card:
             for rank, query in zip(ranks_of_fold, of_way.query.tolist(), strict=True):
                 queries.append((-rank, fold, query))
         parts = self.part.rules.parts(relevance.owner, self.pool.shape[0])
-        asking = 0 if way == "i2t" else 1
-        answering = 1 - asking
+        asking, answering = SIDES[way]
         for minus_rank, fold, query in sorted(queries)[:WORST]:
             rows = parts[fold]
             inside = relevance.select(*rows)
             matrix = of_direction(retrieval.select(self.pool.scores, *rows), way)
             scores = np.asarray(of_queries(matrix, way, slice(query, query + 1)))[0]
-            positives = inside.i2t if way == "i2t" else inside.t2i
+            positives = getattr(inside, way)
             right = positives.candidate[positives.start[query] : positives.start[query + 1]]
             first = int(scores.argmax())
             best = int(right[scores[right].argmax()])
-            yield Query(
-                self._candidate(asking, rows[asking][query]),
-                -minus_rank,
-                self._candidate(answering, rows[answering][best], float(scores[best])),
-                self._candidate(answering, rows[answering][first], float(scores[first])),
-            )
+            candidates = rows[answering]
+            best_right = self._candidate(answering, candidates[best], float(scores[best]))
+            ranked_first = self._candidate(answering, candidates[first], float(scores[first]))
+            asked = self._candidate(asking, rows[asking][query])
+            yield Query(asked, -minus_rank, best_right, ranked_first)
 
     def _candidate(self, side: int, row: int, score: float | None = None) -> Candidate:
         if side == 1:
@@ -202,11 +205,12 @@ class _Card:
                 shown.append([self._candidate(place, row) for row in group])
             near = None
             closest: list[duplicates.Near] = []
-            vectors = self._vectors() if side == "image" else None
+            vectors = None
+            if side == "image":
+                vectors = self._vectors()
             if vectors is not None:
-                near, closest = duplicates.nearly_equal(
-                    np.asarray(vectors.images[:], np.float32), WORST
-                )
+                of_images = np.asarray(vectors.images[:], np.float32)
+                near, closest = duplicates.nearly_equal(of_images, WORST)
             pairs = []
             for pair in closest:
                 first = self._candidate(0, pair.first)
@@ -228,7 +232,9 @@ def _bars(ranks: np.ndarray) -> Iterator[Bar]:
     before = 0
     for edge in EDGES:
         first = before + 1
-        label = f"{first:,}" if edge == first else f"{first:,}–{edge:,}"
+        label = f"{first:,}–{edge:,}"
+        if edge == first:
+            label = f"{first:,}"
         yield _bar(label, (ranks > before) & (ranks <= edge))
         before = edge
         if ranks.max(initial=1) <= edge:
@@ -238,4 +244,5 @@ def _bars(ranks: np.ndarray) -> Iterator[Bar]:
 
 def _bar(label: str, inside: np.ndarray) -> Bar:
     count = int(inside.sum())
-    return Bar(label, count, 100 * count / len(inside), round(WIDTH * count / len(inside), 1))
+    width = round(WIDTH * count / len(inside), 1)
+    return Bar(label, count, 100 * count / len(inside), width)

@@ -115,11 +115,12 @@ def gather(
         "t2i": _queries(columns, pool.caption_ids, of_captions),
         "i2t": _queries(rows, pool.image_ids, of_images),
     }
-    queries["t2i"] |= {
-        "texts": [first.captions[column] for column in columns.tolist()],
-        "right": [first.relevant("t2i", column).tolist() for column in columns.tolist()],
-        "languages": None if language is None else language[columns].tolist(),
-    }
+    asked = columns.tolist()
+    queries["t2i"]["texts"] = [first.captions[column] for column in asked]
+    queries["t2i"]["right"] = [first.relevant("t2i", column).tolist() for column in asked]
+    queries["t2i"]["languages"] = None
+    if language is not None:
+        queries["t2i"]["languages"] = language[columns].tolist()
     queries["i2t"]["files"] = rows.tolist()
     owner = relevance.drawn_with[columns]
     chosen = kept_images(
@@ -139,9 +140,12 @@ def gather(
     answers = {"t2i": t2i.of(columns, numbers_t2i), "i2t": i2t.of(rows, numbers_i2t)}
     texts = []
     for column in captions.items:
-        tag = None if language is None else int(language[column])
+        tag = None
+        if language is not None:
+            tag = int(language[column])
         texts.append({"text": first.captions[column], "language": tag})
     members = chain.from_iterable(gallery.members for gallery in galleries.values())
+    is_whole = len(numbers_t2i) == len(columns) and len(numbers_i2t) == len(rows)
     return {
         "judged": pool.relevance is not None,
         "languages": tags,
@@ -150,7 +154,7 @@ def gather(
         "default": list(compared),
         "top": settings.top,
         "queries": queries,
-        "whole": len(numbers_t2i) == len(columns) and len(numbers_i2t) == len(rows),
+        "whole": is_whole,
         "stand_ins": stand_ins(members),
         **_images(first, images.items, settings.thumbnail, progress),
         "captions": texts,
@@ -302,6 +306,7 @@ def _image(
     relevant = gallery.relevant("i2t", row)
     if len(relevant):
         caption = gallery.captions[int(relevant[0])]
-        alt = caption if caption.strip() else file
+        if caption.strip():
+            alt = caption
     thumb, _ = html.thumbnail(lambda: gallery.open(row), size)
     return {"file": file, "alt": alt, "thumb": thumb or None}

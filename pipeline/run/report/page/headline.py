@@ -119,8 +119,10 @@ class Headline:
     def what(self) -> str:
         """The pool and the protocol."""
         o = self.origin
-        lacks = f"; left out: {o.lacks}" if o.lacks else ""
-        return f"{o.split} split, {o.images:,} images and {o.captions:,} captions, protocol {o.protocol}{lacks}"
+        pool = f"{o.split} split, {o.images:,} images and {o.captions:,} captions"
+        if o.lacks:
+            return f"{pool}, protocol {o.protocol}; left out: {o.lacks}"
+        return f"{pool}, protocol {o.protocol}"
 
     @property
     def heading(self) -> str:
@@ -226,11 +228,15 @@ def _headline(
     systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold
 ) -> Headline:
     competing = {index: system for index, system in enumerate(systems) if _may_be_bold(system)}
-    # A row without competitors is not the best.
-    ranked = competing if len(competing) > 1 else {}
+    ranked = competing
+    if len(competing) == 1:
+        # A row without competitors is not the best.
+        ranked = {}
     tests = emphasis.PairedTests()
     best = _best(ranked, tests if bold == "tied" else None)
-    notes = [TOLD if tests.notes() else BEST]
+    notes = [BEST]
+    if tests.notes():
+        notes = [TOLD]
     if len(competing) < len(systems):
         notes.append(NEVER_BOLD)
     letters = tests.letters(_tested(dict(enumerate(systems)), RSUM))
@@ -273,7 +279,10 @@ def _best(
         best[column] = first | tests.tied(_tested(ranked, column), first)
     if not tests.notes():
         return best
-    return {column: tied if len(tied) == 1 else set() for column, tied in best.items()}
+    for column, tied in best.items():
+        if len(tied) > 1:
+            best[column] = set()
+    return best
 
 
 def _is_apart(index: int, ranked: Iterable[int], letters: Mapping[int, str]) -> bool:
@@ -301,7 +310,9 @@ def _row(
         visual = system.label()
         text = ""
         title = origin.section
-    encoder = system.members[0].encoder if len(system.members) == 1 else None
+    encoder = None
+    if len(system.members) == 1:
+        encoder = system.members[0].encoder
     if encoder:
         visual = str(encoder.get("title") or origin.recipe)
         title = names.usage(encoder)

@@ -67,13 +67,15 @@ def of_machines(
     versions = [f"vse-pipeline {version}" for version in _values(measured, "pipeline")]
     libraries = [f"numpy {version}" for version in _values(made, "numpy")]
     libraries += [f"torch {version}" for version in _values(made, "torch")]
-    dates = sorted({str(machine["date"]) for machine in measured if "date" in machine})
+    machines = [*_values(made, "processor"), *_values(made, "device")]
+    dates = sorted(_values(measured, "date"))
+    first_and_last = dict.fromkeys((*dates[:1], *dates[-1:]))
     return {
-        "Measured": " to ".join(dict.fromkeys((*dates[:1], *dates[-1:]))),
-        "Version": _each(versions),
-        "Commit": _each(_values(measured, "commit")),
-        "Machine": _each([*_values(made, "processor"), *_values(made, "device")]),
-        "Libraries": _each(libraries),
+        "Measured": " to ".join(first_and_last),
+        "Version": _once(versions),
+        "Commit": _once(_values(measured, "commit")),
+        "Machine": _once(machines),
+        "Libraries": _once(libraries),
     }
 
 
@@ -81,7 +83,7 @@ def _values(machines: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     return [str(machine[key]) for machine in machines if key in machine]
 
 
-def _each(texts: Iterable[str]) -> str:
+def _once(texts: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(texts))
 
 
@@ -102,22 +104,26 @@ def _commands(
         if member.given:
             given[f"add {member.head} …"] = None
     commands = ["manifest"]
-    commands += [f"{imported.get(name, 'extract')} --feature {name}" for name in features]
+    for name in features:
+        making = imported.get(name, "extract")
+        commands.append(f"{making} --feature {name}")
     for head in heads:
         if head.history:
             asked = head.request
-            commands.append(
-                f"train --recipe {asked.name} --feature {asked.feature} --text {asked.text} --seed {asked.seed}"
-            )
+            which = f"--recipe {asked.name} --feature {asked.feature} --text {asked.text}"
+            commands.append(f"train {which} --seed {asked.seed}")
     commands += given
-    steps = {
-        "embed": any(member.encoder for member in members),
-        "score": any(not member.given for member in members),
-        "ensemble": any(made_from.fusion for made_from in made),
-        "rescore": any(made_from.rescored for made_from in made),
-        "rerank": any(made_from.reranked for made_from in made),
-        "evaluate": bool(metrics),
-    }
-    commands += [step for step, was_made in steps.items() if was_made]
+    if any(member.encoder for member in members):
+        commands.append("embed")
+    if any(not member.given for member in members):
+        commands.append("score")
+    if any(made_from.fusion for made_from in made):
+        commands.append("ensemble")
+    if any(made_from.rescored for made_from in made):
+        commands.append("rescore")
+    if any(made_from.reranked for made_from in made):
+        commands.append("rerank")
+    if metrics:
+        commands.append("evaluate")
     commands.append("report")
     return [f"pipeline {command}" for command in commands]

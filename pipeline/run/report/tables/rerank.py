@@ -137,17 +137,20 @@ def _kind(system: MeasuredSystem) -> tuple[str, str, str, str, str]:
 
 
 def _published_zero_shot(row: PublishedRow) -> RowHeader:
-    trained = "its own pairs" if row["method"] == "CLIP" else "on another"
+    trained = "on another"
     if row["zero_shot"] == "0":
         trained = SAME
+    elif row["method"] == "CLIP":
+        trained = "its own pairs"
     method = row.label.replace(f", {IN_DOMAIN}", "")
     return RowHeader((trained, method), competes=trained != SAME)
 
 
 def _measured_zero_shot(system: MeasuredSystem) -> RowHeader | None:
     other = system.origin.trained_on
-    trained = f"on {names.dataset(other)}" if other else SAME
-    return RowHeader((trained, system.label()), competes=bool(other))
+    if not other:
+        return RowHeader((SAME, system.label()), competes=False)
+    return RowHeader((f"on {names.dataset(other)}", system.label()))
 
 
 # Tables 8 and 11: how many candidates are reranked, and how both scores become one.
@@ -213,8 +216,12 @@ def loss(settings: Mapping[str, Any]) -> str:
     if "ce" in learnt:
         pairs = settings.get("pairs") or {}
         of_pairs = str(pairs.get("objective", "cross_entropy"))
-        name = "E" if of_pairs == "cross_entropy" else of_pairs
-        parts.append(f"{name}^ANCE" if pairs.get("hard") else name)
+        name = of_pairs
+        if of_pairs == "cross_entropy":
+            name = "E"
+        if pairs.get("hard"):
+            name += "^ANCE"
+        parts.append(name)
     return " + ".join(parts)
 
 
