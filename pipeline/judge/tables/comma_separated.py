@@ -15,7 +15,10 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(text, lineterminator="\n")
     before = None
     for panel in table.panels:
-        headings = [harmless(" ".join((*column.above, column.heading))) for column in panel.columns]
+        headings = []
+        for column in panel.columns:
+            heading = " ".join((*column.above, column.heading))
+            headings.append(harmless(heading))
         if headings != before:
             writer.writerow(["test set", "rows", *headings])
         before = headings

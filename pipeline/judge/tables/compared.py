@@ -5,7 +5,7 @@ Two systems are compared by each recall and RSUM; of three or more, each pair by
 
 import csv
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
@@ -43,6 +43,12 @@ BRIEFLY = {
     "seeds": "Brackets: 95 % intervals over images and seeds.",
     "both": "Brackets: 95 % intervals over images, or over images and seeds.",
 }
+# What intervals and p are over -> how they are read.
+READ = {
+    "images": [OVER_IMAGES],
+    "seeds": [OVER_SEEDS],
+    "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
+}
 READ_MORE = (
     "Would suffice: how many images (or seeds) would make this difference significant. "
     "More: --explain."
@@ -62,32 +68,36 @@ def to_text(
 
     strong: writes the difference of RSUM.
     """
-    keys = [wrapped(f"{key}  {name}") for key, name in zip(_keys(names), names, strict=True)]
-    tables = []
+    lines = [wrapped(f"{key}  {name}") for key, name in _keyed(names)]
+    lines.append("")
     for panel in _panels(names, contrasts, str):
-        tables += text.to_text(_headlined(panel), strong)
-    return "\n".join([*keys, "", *tables, *map(wrapped, _notes(contrasts, explain))])
+        lines += text.to_text(_headlined(panel), strong)
+    lines += map(wrapped, _notes(contrasts, explain))
+    return "\n".join(lines)
 
 
 def to_markdown(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
-    shown = map(printable, names)
-    keys = ", ".join(f"{key}: `{name}`" for key, name in zip(_keys(names), shown, strict=True))
+    keys = ", ".join(f"{key}: `{printable(name)}`" for key, name in _keyed(names))
     panels = _panels(names, contrasts, _title)
-    return "\n\n".join([keys, *map(markdown.rows, panels), *_notes(contrasts, explain)])
+    tables = map(markdown.rows, panels)
+    return "\n\n".join([keys, *tables, *_notes(contrasts, explain)])
 
 
 def to_latex(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
-    keys = ", ".join(f"{key}: {name}" for key, name in zip(_keys(names), names, strict=True))
-    notes = tuple(Note(each.removesuffix(f" {READ_MORE}")) for each in _notes(contrasts, explain))
-    panels = _panels(names, contrasts, _title)
-    floats = tuple(replace(panel, caption=f"{keys}.", notes=notes) for panel in panels)
-    return latex.to_latex(Table("compared", floats))
+    keys = ", ".join(f"{key}: {name}" for key, name in _keyed(names))
+    notes = []
+    for sentences in _notes(contrasts, explain):
+        notes.append(Note(sentences.removesuffix(f" {READ_MORE}")))
+    floats = []
+    for panel in _panels(names, contrasts, _title):
+        floats.append(replace(panel, caption=f"{keys}.", notes=tuple(notes)))
+    return latex.to_latex(Table("compared", tuple(floats)))
 
 
 def to_csv(
@@ -114,7 +124,11 @@ def _headlined(panel: Panel) -> Panel:
     """The same panel, with the numbers of its row of RSUM in bold."""
     groups = []
     for group in panel.groups:
-        rows = [_bold(row) if row.cells[0].text == "RSUM" else row for row in group.rows]
+        rows = []
+        for row in group.rows:
+            if row.cells[0].text == "RSUM":
+                row = _bold(row)
+            rows.append(row)
         groups.append(replace(group, rows=tuple(rows)))
     return replace(panel, groups=tuple(groups))
 
@@ -177,10 +191,10 @@ def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[s
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
     """A panel, without the column of what would suffice if all differences are significant."""
-    if any(row[-1] for rows in groups.values() for row in rows):
-        return grid(headings, groups)
     shortened = {}
     for title, rows in groups.items():
+        if any(row[-1] for row in rows):
+            return grid(headings, groups)
         shortened[title] = [row[:-1] for row in rows]
     return grid(headings[:-1], shortened)
 
@@ -191,18 +205,25 @@ def _keys(names: Sequence[str]) -> Sequence[str]:
     return [str(number) for number in range(1, len(names) + 1)]
 
 
+def _keyed(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The systems' names, each after its key in the tables."""
+    return zip(_keys(names), names, strict=True)
+
+
 def _title(name: Statistic) -> str:
-    return f"{TASKS[name.direction]}, {name.metric}" if name.direction else name.metric
+    if not name.direction:
+        return name.metric
+    return f"{TASKS[name.direction]}, {name.metric}"
 
 
 def title(contrast: Contrast) -> str:
     """Describe the pool and protocol of a comparison."""
-    split = f"{contrast['split']} split, " if "split" in contrast else ""
-    language = f" in {contrast['language']}" if "language" in contrast else ""
-    return (
-        f"{split}{contrast['images']} images x {contrast['captions']} captions{language}, protocol "
-        f"{contrast['protocol']}"
-    )
+    pool = f"{contrast['images']} images x {contrast['captions']} captions"
+    if "split" in contrast:
+        pool = f"{contrast['split']} split, {pool}"
+    if "language" in contrast:
+        pool = f"{pool} in {contrast['language']}"
+    return f"{pool}, protocol {contrast['protocol']}"
 
 
 def mean(row: Mapping[str, Any], side: str) -> Cell:
@@ -240,18 +261,20 @@ def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
     over = set()
     for of_pairs in contrasts:
         for contrast in of_pairs:
-            over.add("seeds" if "seeds" in contrast["over"] else "images")
+            if "seeds" in contrast["over"]:
+                over.add("seeds")
+            else:
+                over.add("images")
     several = len(contrasts[0]) > 1
-    kind = over.pop() if len(over) == 1 else "both"
+    kind = "both"
+    if len(over) == 1:
+        kind = over.pop()
     if not explain:
         more = f"{BRIEFLY[kind]} {READ_MORE}"
-        return [f"{LETTERS} {more}" if several else more]
-    read = {
-        "images": [OVER_IMAGES],
-        "seeds": [OVER_SEEDS],
-        "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
-    }
-    notes = [*read[kind], HOLM, WOULD_SUFFICE]
+        if several:
+            more = f"{LETTERS} {more}"
+        return [more]
+    notes = [*READ[kind], HOLM, WOULD_SUFFICE]
     if several:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes

@@ -92,7 +92,8 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     lines: list[str] = []
     has_spread = False
     for heading, pool in pools.items():
-        shown = sorted(over_seeds(pool), key=lambda result: result[1]["RSUM"] or 0, reverse=True)
+        shown = over_seeds(pool)
+        shown.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
         lines.append(wrapped(heading[:1].upper() + heading[1:]))
         lines += text.to_text(_panel(shown), strong, width)
         lines += [wrapped(line, "  ") for line in _noted(pool)]
@@ -237,7 +238,8 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
 def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     mean = numbers.get("mean_of_languages")
     if mean:
-        yield f"mean of languages: mR {number(mean['mR'], mean.get('interval', {}).get('mR'))}"
+        interval = mean.get("interval", {})
+        yield f"mean of languages: mR {number(mean['mR'], interval.get('mR'))}"
 
 
 def _metrics(
@@ -262,7 +264,9 @@ def _metrics(
     for (way, name), interval in flat(numbers.get("interval", {})).items():
         if name not in shown:
             value = str(number(at(numbers, Statistic(way, name)), interval))
-            metrics[name].append(f"{TASKS[way]} {value}" if way else value)
+            if way:
+                value = f"{TASKS[way]} {value}"
+            metrics[name].append(value)
     for name, values in metrics.items():
         yield f"{name}: {', '.join(values)}"
 
@@ -283,7 +287,10 @@ def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
     means = []
     for by_seed in groups.values():
         runs = list(by_seed.values())
-        means.append(runs[0] if len(runs) == 1 else _mean([numbers for _, numbers in runs]))
+        if len(runs) == 1:
+            means.append(runs[0])
+        else:
+            means.append(_mean([numbers for _, numbers in runs]))
     return means
 
 
@@ -316,13 +323,14 @@ def told_over_seeds(results: Results) -> Iterator[str]:
             continue
         ways = []
         for way, task in DIRECTIONS.items():
-            recalls = [str(_spread([run[way][name] for run in runs])) for name in RECALLS]
+            recalls = []
+            for name in RECALLS:
+                values = [run[way][name] for run in runs]
+                recalls.append(str(_spread(values)))
             ways.append(f"{task} {', '.join(recalls)}")
         rsum = _spread([run["RSUM"] for run in runs])
-        yield (
-            f"{series.name}, protocol {protocol}, mean ± standard deviation of {len(runs)} seeds: "
-            f"{'; '.join(ways)}; RSUM {rsum}"
-        )
+        how = f"protocol {protocol}, mean ± standard deviation of {len(runs)} seeds"
+        yield f"{series.name}, {how}: {'; '.join(ways)}; RSUM {rsum}"
 
 
 def _spread(values: list[float]) -> Cell:

@@ -58,8 +58,9 @@ class Part:
     @property
     def characters(self) -> float:
         """The width of its table in characters."""
-        longest = LONGEST_LINE if self.is_broken else None
-        return characters(self.panel, self.size, longest)
+        if self.is_broken:
+            return characters(self.panel, self.size, LONGEST_LINE)
+        return characters(self.panel, self.size)
 
 
 def characters(panel: Panel, size: float, longest: int | None = None) -> float:
@@ -69,9 +70,12 @@ def characters(panel: Panel, size: float, longest: int | None = None) -> float:
     """
     widths: list[float] = []
     for index, column in enumerate(panel.columns):
-        cells = [row.cells[index] for group in panel.groups for row in group.rows]
-        lengths = [len(str(cell)) + sum(map(len, cell.marks)) for cell in cells]
-        widest = max([len(column.heading), *lengths])
+        widest = len(column.heading)
+        for group in panel.groups:
+            for row in group.rows:
+                cell = row.cells[index]
+                length = len(str(cell)) + sum(map(len, cell.marks))
+                widest = max(widest, length)
         if longest and column.kind == "text":
             widest = min(widest, longest)
         widths.append(widest)
@@ -119,15 +123,16 @@ def stacked(panel: Panel, paper: Paper) -> Panel:
     if below is None:
         return panel
     below = stacked(below, paper)
-    return below if len(fit(below, paper)) == 1 else panel
+    if len(fit(below, paper)) > 1:
+        return panel
+    return below
 
 
 def _whole(panel: Panel, paper: Paper, sizes: Sequence[float]) -> list[Part]:
     """The panel in floats of the narrowest width and largest of these sizes in which its columns
     fit; [] if they fit in none.
     """
-    for wide in (False, True):
-        available = paper.text if wide else paper.column
+    for wide, available in ((False, paper.column), (True, paper.text)):
         for size in sizes:
             if characters(panel, size) <= _available(available, size):
                 pages = _pages(panel, size, available, paper)
@@ -234,7 +239,9 @@ def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterato
     taken = 0.0
     for group in panel.groups:
         section = group.title or section
-        needed = len(group.rows) + (2.0 if group.title else 0.5)
+        needed = len(group.rows) + 0.5
+        if group.title:
+            needed = len(group.rows) + 2.0
         if pages[-1] and taken + needed > lines:
             pages.append([])
             taken = 0.0

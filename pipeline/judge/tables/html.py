@@ -47,7 +47,9 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
 
 def _unbroken(match: re.Match[str]) -> str:
     """A script or style as it is; the space before a percent sign as one at which no line ends."""
-    return match[0] if match[1] else "\u00a0%"
+    if match[1]:
+        return match[0]
+    return "\u00a0%"
 
 
 def data_uri(image: Image.Image, side: int) -> str:

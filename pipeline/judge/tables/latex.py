@@ -24,6 +24,7 @@ from pipeline.judge.tables.table import (
     Cell,
     Column,
     Note,
+    Panel,
     RowGroup,
     Table,
     TableRow,
@@ -31,9 +32,8 @@ from pipeline.judge.tables.table import (
 
 Style = Literal["booktabs", "plain"]
 # How rules and characters are set, and the text before and after tables and figures.
-SETTING: dict[str, Any] = from_yaml(
-    Path(__file__).with_name("latex.yaml").read_text(encoding="utf-8")
-)
+_SETTING_FILE = Path(__file__).with_name("latex.yaml")
+SETTING: dict[str, Any] = from_yaml(_SETTING_FILE.read_text(encoding="utf-8"))
 RULES = SETTING["rules"]
 # As `escape` prints a character without a spelling
 CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")
@@ -50,35 +50,31 @@ def to_latex(table: Table, paper: Paper = ACL, style: Style = "booktabs") -> str
     floats = []
     for panel in table.panels:
         for part in fit(panel, paper):
-            label = "tab:" + _key(f"{table.name}-{part.panel.key}".rstrip("-"))
+            name = f"{table.name}-{part.panel.key}".rstrip("-")
+            label = f"tab:{_key(name)}"
             labels[label] = labels.get(label, 0) + 1
-            unique = label if labels[label] == 1 else f"{label}-{labels[label]}"
-            floats.append(_float(part, unique, style))
+            if labels[label] > 1:
+                label = f"{label}-{labels[label]}"
+            floats.append(_float(part, label, style))
     source = "\n".join(floats)
     packages = SETTING["packages"][style]
     if TICK in source:
         packages = f"amssymb,{packages}"
-    return "\n".join(
-        [
-            f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021).",
-            f"% Made for text {paper.text:.1f} cm wide, scaled down in narrower text. Set "
-            "typesetting.text_width to the document's: 12.1 for article in one column.",
-            *_unset(table.name, source),
-            source,
-        ]
+    needed = f"% Needs \\usepackage{{{packages}}}; siunitx of version 3 (TeX Live 2021)."
+    made_for = (
+        f"% Made for text {paper.text:.1f} cm wide, scaled down in narrower text. Set "
+        "typesetting.text_width to the document's: 12.1 for article in one column."
     )
+    return "\n".join([needed, made_for, *_unset(table.name, source), source])
 
 
 def figure(name: str, caption: str, wide: bool) -> str:
     """The float of a figure, for a file beside NAME.pdf."""
-    fields = {
-        "kind": "figure*" if wide else "figure",
-        "name": name,
-        "caption": escape(caption),
-        "key": _key(name),
-    }
+    fields = {"kind": "figure", "name": name, "caption": escape(caption), "key": _key(name)}
+    if wide:
+        fields["kind"] = "figure*"
     source = re.sub("@(kind|name|caption|key)@", lambda field: fields[field[1]], SETTING["figure"])
-    return "".join(f"{line}\n" for line in _unset(name, source)) + source
+    return "\n".join([*_unset(name, source), source])
 
 
 def _unset(name: str, source: str) -> list[str]:
@@ -88,7 +84,9 @@ def _unset(name: str, source: str) -> list[str]:
     codes = sorted({int(code, 16) for code in CODE_POINT.findall(source)})
     if not codes:
         return []
-    shown = ", ".join(f"U+{code:04X}" for code in codes[:3]) + (", …" if len(codes) > 3 else "")
+    shown = ", ".join(f"U+{code:04X}" for code in codes[:3])
+    if len(codes) > 3:
+        shown += ", …"
     advice = (
         f"{counted(len(codes), 'character')} that pdflatex cannot set: their code points are printed ({shown}); "
         "to show them, write them there and run xelatex or lualatex with \\usepackage{fontspec} and "
@@ -134,7 +132,9 @@ class _NumberColumn:
         """A column of the package siunitx; what follows a number has a column of its own."""
         sign = "+" if self.is_signed else ""
         numbers = f"S[table-format={sign}{self.whole}.{self.decimals}]"
-        return f"{numbers}@{{}}l" if self.is_followed else numbers
+        if self.is_followed:
+            return f"{numbers}@{{}}l"
+        return numbers
 
 
 # How a column is set; None for one of text.
@@ -151,42 +151,46 @@ def _float(part: Part, label: str, style: Style) -> str:
     rules = RULES[style]
     kind = "table*" if part.wide else "table"
     layout: list[_NumberColumn | None] = []
+    columns = ""
     for index, column in enumerate(panel.columns):
-        cells = [row.cells[index] for group in panel.groups for row in group.rows]
-        layout.append(_NumberColumn.of(cells) if column.kind == "number" else None)
-    columns = "".join(str(numbers or _text_column(part, i)) for i, numbers in enumerate(layout))
-    lines = [
-        *(f"% {comment(line)}" for line in panel.made_from),
-        rf"\begin{{{kind}}}[tp]",
-        r"\centering",
-        NUMBERS,
-        rf"\caption{{{_label(f'{panel.caption} {panel.colours}')}}}\label{{{label}}}",
-        rf"\par\smallskip{_size(part.size, part.size * LEADING)}",
-        rf"\setlength{{\tabcolsep}}{{{GAP / 2:.1f}pt}}",
-        rf"\begin{FITTED}{{max width=\linewidth}}",
-        rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}",
-        rules["top"],
-        *_headings(part, layout, rules["span"]),
-    ]
+        if column.kind == "number":
+            numbers = _NumberColumn.of(_cells(panel, index))
+            layout.append(numbers)
+            columns += str(numbers)
+        else:
+            layout.append(None)
+            columns += _text_column(part, index)
+    caption = _label(f"{panel.caption} {panel.colours}")
+    lines = [f"% {comment(line)}" for line in panel.made_from]
+    lines.append(rf"\begin{{{kind}}}[tp]")
+    lines.append(r"\centering")
+    lines.append(NUMBERS)
+    lines.append(rf"\caption{{{caption}}}\label{{{label}}}")
+    lines.append(rf"\par\smallskip{_size(part.size, part.size * LEADING)}")
+    lines.append(rf"\setlength{{\tabcolsep}}{{{GAP / 2:.1f}pt}}")
+    lines.append(rf"\begin{FITTED}{{max width=\linewidth}}")
+    lines.append(rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}")
+    lines.append(rules["top"])
+    lines += _headings(part, layout, rules["span"])
     for number, group in enumerate(panel.groups):
         lines += _group(group, number, part, layout, style)
-    lines += [
-        rules["bottom"],
-        r"\end{tabular}",
-        rf"\end{FITTED}",
-        *_notes(panel.notes),
-        rf"\end{{{kind}}}",
-        "",
-    ]
+    lines += [rules["bottom"], r"\end{tabular}", rf"\end{FITTED}"]
+    lines += _notes(panel.notes)
+    lines += [rf"\end{{{kind}}}", ""]
     return "\n".join(lines)
+
+
+def _cells(panel: Panel, index: int) -> list[Cell]:
+    """The cells of a column, from top to bottom."""
+    cells = []
+    for group in panel.groups:
+        cells += [row.cells[index] for row in group.rows]
+    return cells
 
 
 def _text_column(part: Part, index: int) -> str:
     """A column of text, broken into lines where the table is too wide and the text is long."""
-    longest = 0
-    for group in part.panel.groups:
-        for row in group.rows:
-            longest = max(longest, len(row.cells[index].text))
+    longest = max((len(cell.text) for cell in _cells(part.panel, index)), default=0)
     if part.is_broken and longest > LONGEST_LINE:
         return rf">{{\raggedright\arraybackslash}}p{{{LONGEST_LINE / 2:g}em}}"
     return "l"
@@ -199,7 +203,9 @@ def _size(size: float, leading: float) -> str:
 
 def _tabular_columns(numbers: _NumberColumn | None) -> int:
     """How many columns of the tabular a column takes."""
-    return 2 if numbers and numbers.is_followed else 1
+    if numbers and numbers.is_followed:
+        return 2
+    return 1
 
 
 def _headings(part: Part, layout: _Layout, rule: str) -> Iterator[str]:
@@ -234,8 +240,10 @@ def _heading(column: Column, numbers: _NumberColumn | None) -> str:
 def _group(
     group: RowGroup, number: int, part: Part, layout: _Layout, style: Style
 ) -> Iterator[str]:
-    begins_section = bool(group.title) or number == 0
-    yield RULES[style]["middle" if begins_section else "space"]
+    if group.title or number == 0:
+        yield RULES[style]["middle"]
+    else:
+        yield RULES[style]["space"]
     if group.title:
         title = escape(group.title)
         if len(group.title) > part.characters:
@@ -249,11 +257,15 @@ def _group(
 def _row(row: TableRow, layout: _Layout) -> str:
     line = " & ".join(map(_cell, row.cells, layout)) + r" \\"
     sources = comment(", ".join(row.sources))
-    return f"{line} % {sources}" if sources else line
+    if sources:
+        return f"{line} % {sources}"
+    return line
 
 
 def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
-    marks = _superscript("".join(cell.marks)) if cell.marks else ""
+    marks = ""
+    if cell.marks:
+        marks = _superscript("".join(cell.marks))
     if numbers is None:
         text = _label(cell.text)
         if cell.bold:
@@ -264,22 +276,30 @@ def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
     if cell.number is None:
         return _wordy(cell, marks, numbers.is_followed)
     number = _number(cell, cell.number)
-    if not numbers.is_followed:
-        return f"{number}{{{marks}}}" if marks else number
-    return f"{number} & {_after(cell)}{marks}"
+    if numbers.is_followed:
+        return f"{number} & {_after(cell)}{marks}"
+    if marks:
+        return f"{number}{{{marks}}}"
+    return number
 
 
 def _wordy(cell: Cell, marks: str, is_followed: bool) -> str:
     """A cell of a column of numbers that has none."""
-    text = "--" if cell.text == MISSING else escape(cell.text)
+    text = escape(cell.text)
+    if cell.text == MISSING:
+        text = "--"
     text += marks
     if text:
         text = f"{{{text}}}"
-    return rf"\multicolumn{{2}}{{c}}{{{text}}}" if is_followed else text
+    if is_followed:
+        return rf"\multicolumn{{2}}{{c}}{{{text}}}"
+    return text
 
 
 def _number(cell: Cell, value: Decimal) -> str:
-    number = f"{value:+}" if cell.is_difference and value else f"{value}"
+    number = f"{value}"
+    if cell.is_difference and value:
+        number = f"{value:+}"
     if cell.bold:
         number = rf"\bfseries {number}"
     if cell.bold not in (None, "black"):
@@ -289,16 +309,23 @@ def _number(cell: Cell, value: Decimal) -> str:
 
 def _after(cell: Cell) -> str:
     """What follows a number."""
+    if not cell.after and cell.is_factor:
+        return r"$\times$"
     if not cell.after:
-        return r"$\times$" if cell.is_factor else ""
-    small = escape(cell.after) if cell.spread is None else rf"$\pm$\,{cell.spread}"
+        return ""
+    small = rf"$\pm$\,{cell.spread}"
+    if cell.spread is None:
+        small = escape(cell.after)
     return rf"{_size(LEAST, LEAST)}\,{small}"
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:
-    lines = [
-        (_superscript(note.mark) + "~" if note.mark else "") + escape(note.text) for note in notes
-    ]
+    lines = []
+    for note in notes:
+        mark = ""
+        if note.mark:
+            mark = _superscript(note.mark) + "~"
+        lines.append(mark + escape(note.text))
     if lines:
         yield r"\par\smallskip"
         yield rf"\parbox{{\linewidth}}{{{_size(LEAST, LEAST * LEADING)}\raggedright"
@@ -307,10 +334,11 @@ def _notes(notes: Iterable[Note]) -> Iterator[str]:
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    return "".join(
-        _superscript(part) if index % 2 else escape(part)
-        for index, part in enumerate(RAISED.split(text))
-    )
+    # The raised parts are every second one.
+    parts = RAISED.split(text)
+    parts[::2] = map(escape, parts[::2])
+    parts[1::2] = map(_superscript, parts[1::2])
+    return "".join(parts)
 
 
 def _superscript(mark: str) -> str:

@@ -10,6 +10,9 @@ from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.tables.fitting import ACL, Paper, stacked
 from pipeline.judge.tables.table import RAISED, Cell, Panel, Table
 
+# Kind of column -> how Markdown aligns it.
+ALIGNMENTS = {"text": ":--", "number": "--:"}
+
 
 def escape(text: str) -> str:
     """Escape text for Markdown: no mark-up, cell border, formula, HTML or control character
@@ -35,7 +38,7 @@ def rows(panel: Panel) -> str:
     for column in panel.columns:
         texts = filter(None, (*column.above, column.heading))
         headings.append("<br>".join(map(escape, texts)))
-        alignments.append(":--" if column.kind == "text" else "--:")
+        alignments.append(ALIGNMENTS[column.kind])
     lines = [headings, alignments]
     for group in panel.groups:
         if group.title:
@@ -74,4 +77,6 @@ def _label(text: str) -> str:
 
 
 def _superscript(mark: str) -> str:
-    return f"<sup>{escape(mark)}</sup>" if mark else ""
+    if not mark:
+        return ""
+    return f"<sup>{escape(mark)}</sup>"

@@ -95,14 +95,18 @@ class PublishedRow:
         raised.
         """
         name, _, raised = self["method"].partition("^")
-        return f"{name} ({raised.replace('_', ', ')})" if raised else name
+        if not raised:
+            return name
+        return f"{name} ({raised.replace('_', ', ')})"
 
     def value(self, column: Statistic) -> Decimal | None:
         """The number in a column, None where the paper prints '-' or the table has no such
         column.
         """
         text = self.cells.get(str(column), "")
-        return Decimal(text) if text else None
+        if not text:
+            return None
+        return Decimal(text)
 
     def recall_sum(self) -> Decimal | None:
         """The sum of the six recalls in percent, None if one of them is not printed."""
@@ -159,15 +163,15 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
         columns = [COLUMNS.get(name, name) for name in cells["columns"].split()]
         found_by = {column: cells[column] for column in IDENTITY if cells[column]}
         line = Inconsistency(
-            cells["paper"],
-            cells["table"],
-            int(cells["row"]),
-            cells["kind"],
-            tuple(columns),
-            cells["printed"],
-            cells["computed"],
-            cells["believed"],
-            found_by,
+            paper=cells["paper"],
+            table=cells["table"],
+            row=int(cells["row"]),
+            kind=cells["kind"],
+            columns=tuple(columns),
+            printed=cells["printed"],
+            computed=cells["computed"],
+            believed=cells["believed"],
+            found_by=found_by,
         )
         lines.append(line)
     return tuple(lines)
@@ -185,8 +189,10 @@ def text(name: str) -> str:
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    lines = csv.DictReader(io.StringIO(text(name)))
-    return [{COLUMNS.get(column, column): cell for column, cell in line.items()} for line in lines]
+    lines = []
+    for line in csv.DictReader(io.StringIO(text(name))):
+        lines.append({COLUMNS.get(column, column): cell for column, cell in line.items()})
+    return lines
 
 
 def _check(row: PublishedRow, where: str) -> None:
@@ -201,7 +207,8 @@ def _check(row: PublishedRow, where: str) -> None:
             )
     total = row.recall_sum()
     rsum = row.value(RSUM)
-    if total is None or rsum is None or any(doubt.kind == "sum" for doubt in row.doubts):
+    is_doubted = any(doubt.kind == "sum" for doubt in row.doubts)
+    if total is None or rsum is None or is_doubted:
         return
     if abs(total - rsum) > TOLERANCE:
         raise InputError(

@@ -39,7 +39,9 @@ class Cell:
     @property
     def number(self) -> Decimal | None:
         """The number, None for a text."""
-        return self.content if isinstance(self.content, Decimal) else None
+        if isinstance(self.content, Decimal):
+            return self.content
+        return None
 
     @property
     def text(self) -> str:
@@ -54,7 +56,9 @@ class Cell:
         if self.interval:
             low, high = map(self._plain, self.interval)
             return f" [{low}, {high}]"
-        return "" if self.spread is None else f" ± {self.spread}"
+        if self.spread is None:
+            return ""
+        return f" ± {self.spread}"
 
     def __str__(self) -> str:
         return self.text + self.after
@@ -166,7 +170,9 @@ class Panel:
         test_sets = {"", *(column.key[0] for column in self.columns)}
         notes = []
         for note in self.notes:
-            is_needed = note.mark in shown if note.mark else note.test_set in test_sets
+            is_needed = note.test_set in test_sets
+            if note.mark:
+                is_needed = note.mark in shown
             if is_needed:
                 notes.append(note)
         in_order = [mark for mark in shown if mark in statistics.LETTERS]
@@ -267,12 +273,10 @@ def number(
     if interval:
         low, high = interval
         ends = (rounded(low, digits), rounded(high, digits))
-    return Cell(
-        rounded(value, digits),
-        None if spread is None else rounded(spread, digits),
-        interval=ends,
-        is_difference=is_difference,
-    )
+    deviation = None
+    if spread is not None:
+        deviation = rounded(spread, digits)
+    return Cell(rounded(value, digits), deviation, interval=ends, is_difference=is_difference)
 
 
 def rounded(value: float, places: int = 1) -> Decimal:

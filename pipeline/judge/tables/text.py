@@ -15,25 +15,33 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
     strong: writes a bold number. width: the terminal's, None for any; if rows do not fit, their
         names have own lines.
     """
-    cells = [row.cells for group in panel.groups for row in group.rows]
+    cells = []
+    for group in panel.groups:
+        cells += [row.cells for row in group.rows]
     columns = []
     for column, *texts in zip(panel.columns, *cells, strict=True):
         columns.append([printable(column.heading), *_aligned(texts)])
     widths = [max(map(len, column)) for column in columns]
     needed = sum(widths) + 2 * len(widths)
-    gap = "  " if width is None or needed <= width else " "
+    gap = "  "
+    if width is not None and needed > width:
+        gap = " "
     above = []
     for spans in panel.heading_rows():
         if any(title for title, _ in spans):
             above.append(_above(spans, widths, gap))
-    heading, *rows = (list(map(str.ljust, row, widths)) for row in zip(*columns, strict=True))
-    is_narrow = width is not None and 2 + len(gap.join(heading)) > width
+    rows = [list(map(str.ljust, row, widths)) for row in zip(*columns, strict=True)]
+    headings = gap.join(rows.pop(0))
+    is_narrow = width is not None and 2 + len(headings) > width
 
     head: list[str] = []
-    for line in (*above, gap.join(heading)):
+    for line in (*above, headings):
         first = line[: widths[0]]
         rest = line[widths[0] + len(gap) :]
-        head.append(f"    {rest.rstrip()}" if is_narrow else _line(first, rest, gap))
+        if is_narrow:
+            head.append(f"    {rest.rstrip()}")
+        else:
+            head.append(_line(first, rest, gap))
     lines: list[str] = []
     for group in panel.groups:
         if group.title:
@@ -62,11 +70,16 @@ def _aligned(column: Sequence[Cell]) -> list[str]:
     """The texts of a column's cells; its numbers have their decimal points below each other."""
     whole = []
     for cell in column:
-        digits = len(cell.text.partition(".")[0]) if cell.number is not None else 0
+        digits = 0
+        if cell.number is not None:
+            before_point, _, _ = cell.text.partition(".")
+            digits = len(before_point)
         whole.append(digits)
     texts = []
     for cell, digits in zip(column, whole, strict=True):
-        indent = max(whole) - digits if digits else 0
+        indent = 0
+        if digits:
+            indent = max(whole) - digits
         texts.append(" " * indent + printable(str(cell)))
     return texts
 
@@ -79,10 +92,11 @@ def _above(spans: Sequence[tuple[str, int]], widths: list[int], gap: str) -> str
     place = 0
     for title, count in spans:
         text = printable(title)
-        size = sum(widths[place : place + count]) + len(gap) * (count - 1)
-        widths[place + count - 1] += max(0, len(text) - size)
+        end = place + count
+        size = sum(widths[place:end]) + len(gap) * (count - 1)
+        widths[end - 1] += max(0, len(text) - size)
         texts.append(text.ljust(size))
-        place += count
+        place = end
     return gap.join(texts)
 
 

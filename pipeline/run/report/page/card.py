@@ -209,8 +209,9 @@ class _Card:
             if side == "image":
                 vectors = self._vectors()
             if vectors is not None:
-                of_images = np.asarray(vectors.images[:], np.float32)
-                near, closest = duplicates.nearly_equal(of_images, WORST)
+                near, closest = duplicates.nearly_equal(
+                    np.asarray(vectors.images[:], np.float32), WORST
+                )
             pairs = []
             for pair in closest:
                 first = self._candidate(0, pair.first)
