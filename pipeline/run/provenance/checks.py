@@ -61,7 +61,8 @@ def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:
     )
     what = f"what was measured of {name}"
     yield _compared(file, what, request.recorded(), again.recorded())
-    roles = ["system", *(f"distractor.{number}" for number in range(len(distractors)))]
+    roles = ["system"]
+    roles += [f"distractor.{number}" for number in range(len(distractors))]
     measured = {"versions": result.record.versions, "inputs": sorted(result.record.made_from)}
     now = {"versions": again.versions(), "inputs": sorted(roles)}
     yield _compared(file, f"what measured {name}, and of what", measured, now)
@@ -98,10 +99,8 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
             mine = getattr(store.made_from, key)
             wanted = getattr(first.made_from, key)
             if mine != wanted:
-                raise InputError(
-                    f"{store.path}: its {key} is {mine!r}, that of {first.path.name} {wanted!r}; "
-                    f"{_renewed(store, first)}"
-                )
+                they_differ = f"its {key} is {mine!r}, that of {first.path.name} {wanted!r}"
+                raise InputError(f"{store.path}: {they_differ}; {_renewed(store, first)}")
     artefacts = {store.path: store.store for store in stores.values()}
     current: dict[Path, Reference] = {}
     while artefacts:
@@ -129,7 +128,9 @@ def _renewed(*stores: System) -> str:
     if not given:
         return "score all again"
     add = f"add {' and '.join(given)} again"
-    return f"{add}, or score {scored[0]} again" if scored else add
+    if not scored:
+        return add
+    return f"{add}, or score {scored[0]} again"
 
 
 def _made_again(store: System, link: walk.Link) -> str:

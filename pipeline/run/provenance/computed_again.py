@@ -106,7 +106,11 @@ def _fused(store: System, fusion: Fusion, members: list[System]) -> list[Similar
             member.ids(side), store.ids(side), lambda each: f"{member.name} lacks {side} {each}"
         )
 
-    aligned = [member.only(rows(member, "image"), rows(member, "caption")) for member in members]
+    aligned = []
+    for member in members:
+        images = rows(member, "image")
+        captions = rows(member, "caption")
+        aligned.append(member.only(images, captions))
     fused = fuse(aligned, fusion.method, fusion.weights)
     matrices, by_query = layout.divided(fused.scores, fusion.method)
     how = _stored(store).how
@@ -134,10 +138,9 @@ def _first_difference(stored: Any, again: Similarity) -> str | None:
         within = apart <= ROUNDING * np.maximum(1, np.abs(mine))  # not so for NaN
         if not within.all():
             row, column = np.argwhere(~within)[0].tolist()
-            return (
-                f"{mine[row, column]:.6f} at row {rows.start + row}, column {columns.start + column}, computed "
-                f"again {other[row, column]:.6f}"
-            )
+            where = f"row {rows.start + row}, column {columns.start + column}"
+            again_there = f"{other[row, column]:.6f}"
+            return f"{mine[row, column]:.6f} at {where}, computed again {again_there}"
     return None
 
 
@@ -158,61 +161,63 @@ def numbers(
     distractors: Sequence[Path] = (),
 ) -> Iterator[Step]:
     """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
-    pool, request = pool_of(path, distractors), result.request
+    pool = pool_of(path, distractors)
+    request = result.request
     # If the manifest has changed, another step says so.
-    known = (
-        manifest if manifest is not None and pool.made_from.manifest == manifest.digest else None
-    )
+    known = None
+    if manifest is not None and pool.made_from.manifest == manifest.digest:
+        known = manifest
     pool = judged.with_languages(pool, known)
-    settings, truth = (
-        request.settings.model_copy(update={"block_megabytes": block_megabytes}),
-        result.truth,
-    )
-    beyond = measured.extend(pool, request.extended, settings) if request.extended else {}
+    settings = request.settings.model_copy(update={"block_megabytes": block_megabytes})
+    truth = result.truth
+    beyond: dict[str, Any] = {}
+    if request.extended:
+        beyond |= measured.extend(pool, request.extended, settings)
     try:
         pool = judged.judge(pool, truth, known)
         beyond |= judged.facts(pool, truth)
     except InputError as error:
-        yield Step(
-            path, "measured again", f"right by {truth.qrels or 'equal captions'}", str(error)
-        )
+        right = f"right by {truth.qrels or 'equal captions'}"
+        yield Step(path, "measured again", right, str(error))
         return
+    rules: str | Protocol
     for protocol, recorded in result.numbers.items():
-        own = pool.protocol is not None and pool.protocol.name == protocol
-        rules = (
-            pool.protocol
-            if own and pool.protocol
-            else Protocol(protocol)
-            if distractors
-            else truth.protocols([protocol])[0]
-        )
+        if pool.protocol is not None and pool.protocol.name == protocol:
+            rules = pool.protocol
+        elif distractors:
+            rules = Protocol(protocol)
+        else:
+            rules = truth.protocols([protocol])[0]
         whole = measured.measure(pool, rules, request.ties, settings)
         again = whole.numbers | beyond
         interval = again.pop("interval")
-        same = _alike({key: each for key, each in recorded.items() if key != "interval"}, again)
-        rsum, ends = f"RSUM {recorded['RSUM']:.1f}", _ends(recorded.get("interval"))
-        yield Step(
-            path,
-            f"measured again, {protocol}",
-            rsum,
-            rsum if same else f"RSUM {again['RSUM']:.1f}, and other numbers",
-        )
-        yield Step(
-            path,
-            f"intervals again, {protocol}",
-            ends,
-            ends
-            if _alike(recorded.get("interval"), interval)
-            else f"{_ends(interval)}, and other intervals",
-        )
+        recorded_hits = result.hits.get(protocol, {})
+        yield _numbers_again(path, protocol, recorded, again)
+        yield _intervals_again(path, protocol, recorded.get("interval"), interval)
         size = f"{recorded['images']} images"
-        same = _same_hits(result.hits.get(protocol, {}), whole.hits)
-        yield Step(
-            path,
-            f"hits of each image again, {protocol}",
-            size,
-            size if same else f"{size}, and other hits",
-        )
+        again_of = size
+        if not _same_hits(recorded_hits, whole.hits):
+            again_of = f"{size}, and other hits"
+        yield Step(path, f"hits of each image again, {protocol}", size, again_of)
+
+
+def _numbers_again(
+    path: Path, protocol: str, recorded: Mapping[str, Any], again: Mapping[str, Any]
+) -> Step:
+    numbers = {key: value for key, value in recorded.items() if key != "interval"}
+    rsum = f"RSUM {recorded['RSUM']:.1f}"
+    rsum_again = rsum
+    if not _alike(numbers, again):
+        rsum_again = f"RSUM {again['RSUM']:.1f}, and other numbers"
+    return Step(path, f"measured again, {protocol}", rsum, rsum_again)
+
+
+def _intervals_again(path: Path, protocol: str, recorded: Any, again: Any) -> Step:
+    ends = _ends(recorded)
+    ends_again = ends
+    if not _alike(recorded, again):
+        ends_again = f"{_ends(again)}, and other intervals"
+    return Step(path, f"intervals again, {protocol}", ends, ends_again)
 
 
 def _same_hits(recorded: Mapping[str, Any], again: Mapping[str, Any]) -> bool:
@@ -240,9 +245,13 @@ def _ends(interval: Any) -> str:
 def _alike(one: Any, other: Any) -> bool:
     """Whether two JSON values are equal, except for rounding of numbers."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+        if one.keys() != other.keys():
+            return False
+        return all(_alike(one[key], other[key]) for key in one)
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        if len(one) != len(other):
+            return False
+        return all(map(_alike, one, other))
     if isinstance(one, int | float) and isinstance(other, int | float):
         return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
     return bool(one == other)

@@ -32,9 +32,11 @@ class Context:
         """List the artefacts of some kinds, without what a head was trained from and is no longer
         there.
         """
-        return list(
-            dict.fromkeys(link.path for link in self.links if link.kind in kinds and link.is_needed)
-        )
+        paths: dict[Path, None] = {}
+        for link in self.links:
+            if link.kind in kinds and link.is_needed:
+                paths[link.path] = None
+        return list(paths)
 
     def links_to(self, path: Path) -> list[Link]:
         """List the links to an artefact."""
@@ -62,11 +64,9 @@ class Context:
                 return self.manifest(link.path.stem).digest
             if link.kind == "photographs" and link.reader is not None:
                 manifest = self.manifest(link.path.stem)
-                splits = (
-                    SplitName(System.open_either(link.reader).split or "")
-                    if link.read_by != HEAD
-                    else SplitName.of(("train", "val"))
-                )
+                splits = SplitName.of(("train", "val"))
+                if link.read_by != HEAD:
+                    splits = SplitName(System.open_either(link.reader).split or "")
                 if not manifest.images_folder.is_dir():
                     return None
                 return references.of_photographs(manifest, splits.parts).identity
@@ -78,7 +78,9 @@ class Context:
                     HeadArtefact.open(link.reader), link.role, link.path, manifest
                 )
             record = records.load(link.path)
-            return record.identity if record.kind == link.kind else f"of a store of {record.kind}"
+            if record.kind != link.kind:
+                return f"of a store of {record.kind}"
+            return record.identity
         except InputError as error:
             return str(error)
         except (OSError, ValueError):

@@ -32,10 +32,10 @@ class TrainedHead(HeadArtefact):
         with refusing(
             (KeyError, ValueError), f"{folder}/history.csv: not readable; train the head again"
         ):
-            if head.request.feature not in FEATURES or not all(
-                {"epoch", "RSUM"} <= row.keys() for row in head.history
-            ):
-                raise KeyError("feature or history")
+            if head.request.feature not in FEATURES:
+                raise KeyError("feature")
+            if not all({"epoch", "RSUM"} <= row.keys() for row in head.history):
+                raise KeyError("history")
         return head
 
     @cached_property
@@ -44,7 +44,9 @@ class TrainedHead(HeadArtefact):
         import pandas as pd
 
         file = self.folder / "history.csv"
-        return tuple(pd.read_csv(file).to_dict("records")) if file.exists() else ()  # type: ignore[arg-type]
+        if not file.exists():
+            return ()
+        return tuple(pd.read_csv(file).to_dict("records"))  # type: ignore[arg-type]
 
     @property
     def run_key(self) -> tuple[str, str, int]:
@@ -89,11 +91,11 @@ class TrainedHead(HeadArtefact):
         from pipeline.make.training.checkpoint import load_tensors
 
         tensors, _ = load_tensors(self.folder / BEST)
-        return {
-            name.removeprefix(f"{part}."): value
-            for name, value in tensors.items()
-            if name.startswith(f"{part}.")
-        }
+        of_part = {}
+        for name, value in tensors.items():
+            if name.startswith(f"{part}."):
+                of_part[name.removeprefix(f"{part}.")] = value
+        return of_part
 
     def setting(self, name: str) -> Mapping[str, Any]:
         """A pooling or the objective of its recipe."""
@@ -107,17 +109,9 @@ class TrainedHead(HeadArtefact):
         settings = {
             key: value for key, value in self.request.settings.items() if key not in ignored
         }
-        return json.dumps(
-            [
-                settings,
-                self.dataset,
-                self.manifest,
-                self.facts.store,
-                self.request.feature,
-                self.request.text,
-            ],
-            sort_keys=True,
-        )
+        data = (self.dataset, self.manifest, self.facts.store)
+        key = [settings, *data, self.request.feature, self.request.text]
+        return json.dumps(key, sort_keys=True)
 
 
 def one_per_seed(heads: Iterable[TrainedHead]) -> list[TrainedHead]:

@@ -75,8 +75,12 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         entry = ledger.read(store.path, shard)
         for name, (shape, _) in store.layout.arrays().items():
             file = ledger.shard_file(store.path, name, shard, len(shape) + 1)
-            recorded = entry.checksums.get(name) if entry else "no ledger entry"
-            checksum = blake.of_file(file) if file.exists() else None
+            recorded: str | None = "no ledger entry"
+            if entry:
+                recorded = entry.checksums.get(name)
+            checksum = None
+            if file.exists():
+                checksum = blake.of_file(file)
             yield Step(file, f"BLAKE2b of shard {shard}, with image row {row}", recorded, checksum)
         return
     rows = np.arange(store.layout.total)
@@ -85,12 +89,8 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         yield Step(file, "BLAKE2b", recorded, found or None)
     if not wrong:
         same = verify.content(store.path, rows)
-        yield Step(
-            store.path,
-            f"BLAKE2b of every file of its {counted(store.layout.shards, 'shard')}",
-            same,
-            same,
-        )
+        shards = counted(store.layout.shards, "shard")
+        yield Step(store.path, f"BLAKE2b of every file of its {shards}", same, same)
 
 
 def photographs(
@@ -102,38 +102,39 @@ def photographs(
         entries = ledger.entries(path, store.layout)
     except InputError:  # the store's own steps say it
         return
-    if (
-        "settings" not in store.fingerprint or store.layout.kind == "captions"
-    ):  # the manifest itself has these
+    # The manifest itself has these.
+    if "settings" not in store.fingerprint or store.layout.kind == "captions":
         return
-    by_row = {each: checksum for entry in entries for each, checksum in entry.sources.items()}
-    recorded = {image: by_row.get(each) for image, each in enumerate(store.rows.tolist())}
-    rows = [each for each in np.flatnonzero(store.done).tolist() if row in (None, each)]
+    by_row: dict[int, str] = {}
+    for entry in entries:
+        by_row |= entry.sources
+    recorded = {image: by_row.get(at) for image, at in enumerate(store.rows.tolist())}
+    rows = np.flatnonzero(store.done).tolist()
+    if row is not None:
+        rows = [image for image in rows if image == row]
     gallery = manifest.gallery()
-    files = {each: gallery[each] for each in rows}
+    files = {image: gallery[image] for image in rows}
     unread = [file for file in files.values() if file not in known]
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         checksums = zip(unread, threads.map(blake.if_there, unread), strict=True)
         known.update({file: checksum for file, checksum in checksums if checksum})
     whose = f", by {path.name}"
-    wrong = [
-        each
-        for each in rows
-        if recorded.get(each) is None or known.get(files[each]) != recorded[each]
-    ]
-    for each in wrong[:1] if row is None else rows:
-        what = f"BLAKE2b of image {manifest.images['image_id'].iloc[each]}{whose}"
-        yield Step(files[each].path, what, recorded.get(each), known.get(files[each]))
+    wrong = []
+    for image in rows:
+        if recorded.get(image) is None or known.get(files[image]) != recorded[image]:
+            wrong.append(image)
+    shown = rows
+    if row is None:
+        shown = wrong[:1]
+    for image in shown:
+        what = f"BLAKE2b of image {manifest.images['image_id'].iloc[image]}{whose}"
+        yield Step(files[image].path, what, recorded.get(image), known.get(files[image]))
     by_manifest = manifest.images.get(PHOTOGRAPH, recorded)
-    for each in [each for each in rows if by_manifest[each] != recorded.get(each)][:1]:
-        yield Step(
-            files[each].path,
-            f"BLAKE2b by the manifest{whose}",
-            recorded.get(each),
-            by_manifest[each],
-        )
+    others = [image for image in rows if by_manifest[image] != recorded.get(image)]
+    for image in others[:1]:
+        what = f"BLAKE2b by the manifest{whose}"
+        yield Step(files[image].path, what, recorded.get(image), by_manifest[image])
     if row is None and not wrong:
-        same = digest([recorded[each] for each in rows])
-        yield Step(
-            manifest.images_folder, f"BLAKE2b of {counted(len(rows), 'image')}{whose}", same, same
-        )
+        same = digest([recorded[image] for image in rows])
+        what = f"BLAKE2b of {counted(len(rows), 'image')}{whose}"
+        yield Step(manifest.images_folder, what, same, same)

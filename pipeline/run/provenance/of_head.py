@@ -168,11 +168,14 @@ def _computed_again(
         again = embed(part, scores)
         images = counted(len(part.image_ids), "image")
         size = f"{images}, {counted(len(part.captions), 'caption')}"
-        said = what if isinstance(again, Embeddings) else "scored again"
-        return Step(store, said, size, _first_difference(scores, part, again) or size)
+        different = _first_difference(scores, part, again)
+        if not isinstance(again, Embeddings):
+            return Step(store, "scored again", size, different or size)
+        return Step(store, what, size, different or size)
     except InputError as error:
-        is_complete = all(path.exists() for path in (store, *needed))
-        return Step(store, what, size, str(error) if is_complete else None)
+        if not all(path.exists() for path in (store, *needed)):
+            return Step(store, what, size, None)
+        return Step(store, what, size, str(error))
 
 
 def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarray) -> str | None:
@@ -189,19 +192,22 @@ def _first_difference(scores: System, part: Split, again: Embeddings | np.ndarra
         image, caption = np.unravel_index(int(apart.argmax()), apart.shape)
         if apart[image, caption] <= APART * max(1.0, float(np.abs(again).max())):
             return None
-        return (
-            f"image {part.image_ids[image]} with caption {part.caption_ids[caption]} is "
-            f"{apart[image, caption]:.3f} apart"
-        )
-    embedded = scores.embeddings()
-    for what, ids, stored, made in (
-        ("image", part.image_ids, embedded.images[images], again.images),
-        ("caption", part.caption_ids, embedded.captions[captions], again.captions),
-    ):
-        if stored.shape[1] != made.shape[1]:
-            return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
-        distance = np.linalg.norm(stored - made, axis=1)
-        wrong = np.flatnonzero(~(distance <= APART))
-        if len(wrong):
-            return f"{what} {ids[wrong[0]]} is {distance[wrong[0]]:.3f} apart"
-    return None
+        pair = f"image {part.image_ids[image]} with caption {part.caption_ids[caption]}"
+        return f"{pair} is {apart[image, caption]:.3f} apart"
+    stored = scores.embeddings()
+    of_images = _first_vector("image", part.image_ids, stored.images[images], again.images)
+    if of_images:
+        return of_images
+    return _first_vector("caption", part.caption_ids, stored.captions[captions], again.captions)
+
+
+def _first_vector(what: str, ids: np.ndarray, stored: np.ndarray, made: np.ndarray) -> str | None:
+    """Describe the first of some vectors that differs from the stored one; None if none does."""
+    if stored.shape[1] != made.shape[1]:
+        return f"{what}s in {stored.shape[1]} dimensions, the head's have {made.shape[1]}"
+    distance = np.linalg.norm(stored - made, axis=1)
+    wrong = np.flatnonzero(~(distance <= APART))
+    if not len(wrong):
+        return None
+    first = wrong[0]
+    return f"{what} {ids[first]} is {distance[first]:.3f} apart"

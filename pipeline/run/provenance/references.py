@@ -28,7 +28,9 @@ def of_photographs(
     # With it comes pandas, which heads on stored features do without.
     from pipeline.foundation.manifest import photographs
 
-    rows = np.flatnonzero(manifest.images["split"].isin(splits)) if splits else None
+    rows = None
+    if splits:
+        rows = np.flatnonzero(manifest.images["split"].isin(splits))
     return photographs.reference(manifest, rows, folder)
 
 

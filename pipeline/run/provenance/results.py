@@ -38,7 +38,8 @@ from pipeline.judge.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
 # The keys of an entry that are not protocols.
-RECORD, HITS = "record", "image_hits"
+RECORD = "record"
+HITS = "image_hits"
 # The content of a record that says which entries were written together.
 ENTRIES = "entries"
 # A setting that changes no number.
@@ -66,6 +67,13 @@ class Distractors(BaseModel):
         )
 
 
+def _with_left_out(settings: object) -> object:
+    """Settings as recorded, with those that change no number and so are not recorded."""
+    if not isinstance(settings, dict):
+        return settings
+    return LEFT_OUT | settings
+
+
 class EvaluateRequest(Request):
     """The numbers of one system."""
 
@@ -75,7 +83,7 @@ class EvaluateRequest(Request):
     protocols: list[str]
     settings: Annotated[
         Evaluate,
-        BeforeValidator(lambda value: LEFT_OUT | value if isinstance(value, dict) else value),
+        BeforeValidator(_with_left_out),
         PlainSerializer(lambda settings: settings.recorded(LEFT_OUT)),
     ]
     judgements: str | None = None  # Digest of the file of judgements that the settings name
@@ -93,18 +101,19 @@ class EvaluateRequest(Request):
         **more: Any,
     ) -> Self:
         """Compose a request from the settings and the right answers that they name."""
-        names = [each if isinstance(each, str) else each.name for each in protocols]
+        names = []
+        for protocol in protocols:
+            if isinstance(protocol, Protocol):
+                protocol = protocol.name
+            names.append(protocol)
         return cls(name=name, protocols=names, settings=settings, judgements=truth.digest(), **more)
 
     def versions(self) -> Versions:
         """Collect the versions of the evaluation, of the metrics, and of protocols of other
         packages.
         """
-        return artefacts.versions(
-            "evaluation",
-            *((METRICS, each.name) for each in parse_all(self.settings.metrics)),
-            *of_packages(self.protocols),
-        )
+        metrics = [(METRICS, metric.name) for metric in parse_all(self.settings.metrics)]
+        return artefacts.versions("evaluation", *metrics, *of_packages(self.protocols))
 
 
 @dataclass(frozen=True)
@@ -315,5 +324,7 @@ def add(path: Path, result: Result) -> None:
     """
     name = result.request.name
     with exclusive(path):  # another process may add an entry of its own
-        results = read(path, COMMAND) if path.exists() else {}
+        results: dict[str, Result] = {}
+        if path.exists():
+            results |= read(path, COMMAND)
         write(path, results | {name: result.with_protocols_of(results.get(name))})

@@ -86,29 +86,26 @@ def trace(
         try:
             pool = computed_again.pool_of(traced.path, distractors(traced.links))
             yield from checks.entry_again(result, traced.file, pool)
+            manifest = context.manifest(made.dataset)
+            megabytes = settings.evaluate.block_megabytes
             yield from computed_again.numbers(
-                traced.path,
-                result,
-                settings.evaluate.block_megabytes,
-                context.manifest(made.dataset),
-                distractors(traced.links),
+                traced.path, result, megabytes, manifest, distractors(traced.links)
             )
         except InputError as error:
             yield Step(traced.path, "measured again", "its numbers", str(error))
     for path in context.paths_of(HEAD):
         yield from _identities(context, path)
         yield from of_head.steps(path)
-    features = [
-        path for path in context.paths_of("features") if paths.manifest(path.parent.name).exists()
-    ]
+    features = []
+    for path in context.paths_of("features"):
+        if paths.manifest(path.parent.name).exists():
+            features.append(path)
     for path in features:
         dataset = path.parent.name
+        row_of_store = row if dataset == made.dataset else None
         yield from _identities(context, path)
         yield from of_features.steps(
-            path,
-            context.manifest(dataset),
-            row if dataset == made.dataset else None,
-            whole=image is None,
+            path, context.manifest(dataset), row_of_store, whole=image is None
         )
     for path in context.paths_of("manifest"):
         yield from _identities(context, path)
@@ -126,7 +123,9 @@ def trace(
         manifest = context.manifest(made.dataset)
         entry = manifest.images.iloc[row]
         file = manifest.images_folder / entry["file"]
-        size = f"{file.stat().st_size} bytes" if file.exists() else None
+        size = None
+        if file.exists():
+            size = f"{file.stat().st_size} bytes"
         yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes", size)
 
 
@@ -187,12 +186,15 @@ def query(traced: Traced, image: int, caption: int | None) -> str:
         size = len(image_ids)
         subject = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
+    if not len(at) and caption is None:
+        raise InputError(f"image {image} is not scored in {traced.path}")
     if not len(at):
-        subject = f"image {image}" if caption is None else f"caption {caption} (image {image})"
-        raise InputError(f"{subject} is not scored in {traced.path}")
+        raise InputError(f"caption {caption} (image {image}) is not scored in {traced.path}")
     tied = int(queries.equal[at[0]])
-    said = f"{subject} has rank {queries.greater[at[0]] + 1} of {size}"
-    return f"{said}, tied with {tied} others" if tied else said
+    sentence = f"{subject} has rank {queries.greater[at[0]] + 1} of {size}"
+    if tied:
+        sentence += f", tied with {tied} others"
+    return sentence
 
 
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:

@@ -63,20 +63,22 @@ def inputs(path: Path, paths: Paths) -> list[Link]:
 
 def links(record: Record, reader: Path, paths: Paths) -> list[Link]:
     """The links from a record that was read from the file or folder `reader`."""
-    place, made_from = _Place.of(reader, record, paths), dict(record.made_from)
+    place = _Place.of(reader, record, paths)
+    made_from = dict(record.made_from)
     if record.kind == HEAD and HeadFacts.model_validate(record.facts).own_network:
         made_from.pop("features", None)  # it reads photographs
-    found = []
+    inputs = []
     with refusing(InputError, lambda error: f"{reader}: {error}"):
         for role, reference in made_from.items():
-            if (path := place.find(reference)) is not None:
-                found.append(Link(path, reference.kind, reference, role, reader, record.kind))
-    return found
+            path = place.find(reference)
+            if path is not None:
+                inputs.append(Link(path, reference.kind, reference, role, reader, record.kind))
+    return inputs
 
 
-def distractors(found: Iterable[Link]) -> list[Path]:
+def distractors(inputs: Iterable[Link]) -> list[Path]:
     """Those of some links that enlarge a pool, in their order."""
-    return [link.path for link in found if link.role.startswith("distractor.")]
+    return [link.path for link in inputs if link.role.startswith("distractor.")]
 
 
 class _Place(NamedTuple):
@@ -100,9 +102,12 @@ class _Place(NamedTuple):
         """Where an input is; None if it is no artefact of a project, such as a pretrained text
         encoder.
         """
-        paths, name = self.paths, reference.name
+        paths = self.paths
+        name = reference.name
+        if reference.kind == HEAD and self.folder:
+            return self.folder / plain(name)
         if reference.kind == HEAD:
-            return self.folder / plain(name) if self.folder else paths.head(self.trained_on, name)
+            return paths.head(self.trained_on, name)
         if reference.kind in KINDS:
             return paths.similarity(self.dataset, name, self.split)
         if reference.kind == EmbedRequest.kind:
@@ -116,7 +121,8 @@ class _Place(NamedTuple):
 
 def _vectors(paths: Paths, dataset: str, reference: Reference) -> Path:
     """The embeddings of a reference, which may be distractors of another data set."""
-    for file in paths.root.glob(f"embeddings/*/{glob.escape(plain(reference.name))}.zarr/{FILE}"):
+    name = glob.escape(plain(reference.name))
+    for file in paths.root.glob(f"embeddings/*/{name}.zarr/{FILE}"):
         if records.load(file.parent).identity == reference.identity:
             return file.parent
     return paths.encoded(dataset, reference.name)
