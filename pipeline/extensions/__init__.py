@@ -11,4 +11,5 @@ EXTENSIONS = (
     "exporters",  # docs/heads.md
     "hard_negatives",  # docs/hard-negatives.md
     "mteb",  # docs/mteb.md
+    "webdataset",  # docs/own-data.md
 )

@@ -20,7 +20,7 @@ from resizes import Resizes
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, shorten, vision_text, widen
 
 from pipeline.foundation.compute.tasks import InProcess
-from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import base, embedding, record
@@ -59,10 +59,10 @@ def unit(output: Any) -> np.ndarray:
 def test_images_in_tars_and_parquet_give_the_vectors_of_files(
     folders: dict[str, Path], scenes: Manifest, tmp_path: Path, pack: Any
 ) -> None:
-    folder, encoder, usage = pack(scenes, tmp_path / "packed"), load(folders, "clip"), Usage()
+    encoder, usage = load(folders, "clip"), Usage()
     found = []
-    for each, place in ((scenes, scenes.images_folder), (build("packed", folder, folder), folder)):
-        job = embedding.Job("clip", usage, each, place, [each.split("test")], 4)
+    for each in (scenes, pack(scenes, tmp_path / "packed")):
+        job = embedding.Job("clip", usage, each, each.images_folder, [each.split("test")], 4)
         (part,) = each.split("test").pieces(embedding.AT_ONCE)
         found.append(embedding.embed_part(encoder, job.files(part), part.captions, 4))
     for here, there in zip(*found, strict=True):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_examples import check, read, rows
+from read_examples import check, read, rows
 
 from pipeline.foundation.files.left_out import LeftOut
-from pipeline.foundation.manifest.examples import Example, as_json, as_lines, picture, table, tar
+from pipeline.foundation.manifest.examples import Example, as_json, as_lines, picture, table
 from pipeline.foundation.parts.errors import InputError
 
 DOG, CAT, BUS = "A dog runs.", "A cat sleeps.", "A red bus, seen from above."
@@ -65,24 +65,6 @@ ODD: dict[str, Example] = {
         "c.json",
         ONE,
         one("one\u2028two\x85three\x1cfour"),
-    ),
-    "5 line ends in a tar's json": Example(
-        "",
-        {
-            "web/0.tar": tar(
-                {"1.jpg": picture(), "1.json": as_json({"caption": "one\ntwo\u2028three"})}
-            )
-        },
-        [("0.tar/1.jpg", "test", "one\ntwo\u2028three")],
-        "web",
-        "web",
-    ),
-    "5 only a line's end cuts a text": Example(
-        "",
-        {"web/0.tar": tar({"1.jpg": picture(), "1.txt": "one\x0b\n2"})},
-        [("0.tar/1.jpg", "test", caption) for caption in ("one", "2")],
-        "web",
-        "web",
     ),
     "letters in two forms of Unicode": csv(
         unicodedata.normalize("NFD", "image,caption\na.jpg,A café.\n"),
@@ -387,60 +369,6 @@ ODD: dict[str, Example] = {
             }
         ),
         "captions.json",
-    ),
-    # tars and folders
-    "9 an empty text, caption in the json": Example(
-        "",
-        {"web/0.tar": tar({"1.jpg": picture(), "1.txt": "", "1.json": as_json({"caption": DOG})})},
-        [("0.tar/1.jpg", "test", DOG)],
-        "web",
-        "web",
-    ),
-    "12 jpg, tif, gif, bmp": Example(
-        "",
-        {
-            "web/0.tar": tar(
-                {
-                    f"{number}.{suffix}": content
-                    for number, form in enumerate(("JPEG", "TIFF", "GIF", "BMP"), start=1)
-                    for suffix, content in (
-                        (
-                            form.lower().replace("jpeg", "JPG").replace("tiff", "tif"),
-                            picture(1, form),
-                        ),
-                        ("txt", f"caption {number}"),
-                    )
-                }
-            )
-        },
-        [
-            (f"0.tar/{number}.{suffix}", "test", f"caption {number}")
-            for number, suffix in enumerate(("JPG", "tif", "gif", "bmp"), start=1)
-        ],
-        "web",
-        "web",
-    ),
-    "a tar from macOS": Example(
-        "",
-        {
-            "web/0.tar": tar(
-                {"./._1.jpg": b"x", "./1.jpg": picture(), "./1.txt": DOG, "./._1.txt": b"x"}
-            )
-        },
-        [("0.tar/1.jpg", "test", DOG)],
-        "web",
-        "web",
-    ),
-    "splits of a tar's json": Example(
-        "",
-        {
-            "web/0.tar": tar(
-                {"1.jpg": picture(), "1.json": as_json({"TEXT": DOG, "split": "validation"})}
-            )
-        },
-        [("0.tar/1.jpg", "val", DOG)],
-        "web",
-        "web",
     ),
 }
 

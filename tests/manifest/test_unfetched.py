@@ -10,28 +10,13 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from stand_ins import STAND_INS
 
 from pipeline.foundation.files import unfetched
 from pipeline.foundation.manifest import build
 from pipeline.foundation.parts.errors import InputError
 
-POINTER = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'a' * 64}\nsize 9000\n"
-LFS = "is a pointer of Git LFS; fetch the file itself with git lfs pull"
-ANNEX = "is a link of git-annex to a file that is not here; fetch it with git annex get"
 IMAGES = 120
-
-
-def pointed(file: Path) -> None:
-    file.unlink(missing_ok=True)
-    file.write_text(POINTER)
-
-
-def linked(file: Path) -> None:
-    file.unlink(missing_ok=True)
-    file.symlink_to(f"../.git/annex/objects/x/{file.name}")
-
-
-STAND_INS = [pytest.param(pointed, LFS, id="lfs"), pytest.param(linked, ANNEX, id="annex")]
 
 
 @pytest.fixture
@@ -71,26 +56,6 @@ def test_annotations_are_said_not_to_be_fetched(
     stand_in(tmp_path / name)
     with pytest.raises(InputError, match=re.escape(f"{name}: {words}")):
         build("mine", tmp_path, tmp_path / name)
-
-
-@pytest.mark.parametrize(("stand_in", "words"), STAND_INS)
-def test_tars_in_a_folder_are_said_not_to_be_fetched(
-    stand_in: Callable[[Path], None], words: str, tmp_path: Path
-) -> None:
-    folder = tmp_path / "tars"
-    folder.mkdir()
-    stand_in(folder / "0.tar")
-    with pytest.raises(InputError, match=re.escape(f"0.tar: {words}")):
-        build("mine", folder, folder)
-
-
-def test_a_pointer_is_no_caption(photos: Path) -> None:
-    for number in range(IMAGES):
-        (photos / f"{number}.txt").write_text(f"a dog {number}\n")
-    pointed(photos / "3.txt")
-    made = build("mine", photos, photos)
-    assert not any("git-lfs" in caption for caption in made.rows(["caption"])["caption"])
-    assert made.left_out == {"damaged row": 1}
 
 
 def test_what_is_missing_or_leads_in_a_circle_stands_for_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from torch import nn
 from pipeline.foundation import settings
 from pipeline.foundation.artefacts import Record
 from pipeline.foundation.files import images
-from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import PoolingSettings, Recipe
 from pipeline.judge.systems.scores.system import System
@@ -418,9 +418,8 @@ def test_what_cannot_be_is_refused(
 def test_images_in_tars_and_parquet_are_those_of_files(
     pack: Any, scenes: Manifest, tmp_path: Path
 ) -> None:
-    folder = pack(scenes, tmp_path / "packed")
-    made, rows = build("packed", folder, folder), np.array([5, 0, 2])
-    there, here = Photographs(made, folder, "grid", GRID), photographs(scenes)
+    made, rows = pack(scenes, tmp_path / "packed"), np.array([5, 0, 2])
+    there, here = Photographs(made, made.images_folder, "grid", GRID), photographs(scenes)
     np.testing.assert_array_equal(there.read(rows)[0], here.read(rows)[0])
     draws = np.full((3, 4), 0.3)
     np.testing.assert_array_equal(there.augmented(rows, draws), here.augmented(rows, draws))

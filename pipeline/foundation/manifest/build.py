@@ -46,7 +46,6 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable(
         "karpathy": "pipeline.foundation.manifest.json_captions:KARPATHY",
         "multi30k": "pipeline.foundation.manifest.multi30k:READER",
         "scan": "pipeline.foundation.manifest.scan:READER",
-        "webdataset": "pipeline.foundation.manifest.webdataset:READER",
         "parquet": "pipeline.foundation.manifest.rows.reader:PARQUET",
         "json": "pipeline.foundation.manifest.rows.reader:JSON",
         "csv": "pipeline.foundation.manifest.rows.reader:CSV",
@@ -54,8 +53,9 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable(
     "readers",
     base="pipeline.foundation.manifest.reader:Reader",
 )
-"""Format -> its reader. The first that recognises the annotations reads them, unless the user names
-one."""
+"""Format -> its reader."""
+TABLES = ("parquet", "json", "csv")
+"""Formats that read files of many layouts, so that all others are asked before."""
 
 
 DVC_COPIES = "/.dvc/tmp/exps/"  # where `dvc exp run` copies a project to
@@ -182,7 +182,7 @@ def _reader(annotations: Path, form: str | None) -> Reader:
             f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
             "need a CSV, too: image,caption, with any words"
         )
-    for name in READERS:
+    for name in _in_turn():
         try:
             reader = READERS[name]
             if reader.recognises(annotations):
@@ -194,6 +194,13 @@ def _reader(annotations: Path, form: str | None) -> Reader:
         f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
         f"columns image and caption, or name the format with --format: {', '.join(READERS)}"
     )
+
+
+def _in_turn() -> list[str]:
+    """Formats in the order in which they are asked whether they recognise annotations; those of
+    other packages come last.
+    """
+    return sorted(READERS, key=lambda name: (not READERS.is_built_in(name), name in TABLES))
 
 
 def _content(path: Path) -> str:

@@ -1,5 +1,5 @@
 """Small examples of annotations in every layout that is read, with what is read of them, from
-examples.yaml.
+examples.yaml here and in the folders of extensions.
 
 The tests read each of them; so what is shown to users is what works.
 """
@@ -17,8 +17,10 @@ from typing import Any
 
 from pipeline.foundation.files import atomic
 from pipeline.foundation.files.parsing import from_yaml
+from pipeline.foundation.parts import extension
 from pipeline.foundation.parts.errors import InputError
 
+NAME = "examples.yaml"
 Row = tuple[str, str, str]  # file, split, caption
 
 
@@ -125,12 +127,13 @@ def _made(value: Any) -> Any:
 
 def read_all() -> dict[str, Example]:
     """Read all examples: name -> example of a layout."""
-    file = resources.files("pipeline.foundation.manifest") / "examples.yaml"
+    of_core = resources.files("pipeline.foundation.manifest") / NAME
     examples: dict[str, Example] = {}
-    for name, entry in from_yaml(file.read_text(encoding="utf-8")).items():
-        fields = _made(entry)
-        fields["rows"] = [tuple(row) for row in entry["rows"]]
-        examples[name] = Example(**fields)
+    for file in (of_core, *extension.files(NAME)):
+        for name, entry in from_yaml(file.read_text(encoding="utf-8")).items():
+            fields = _made(entry)
+            fields["rows"] = [tuple(row) for row in entry["rows"]]
+            examples[name] = Example(**fields)
     return examples
 
 

@@ -1,9 +1,10 @@
 """Extensions: the folders of `pipeline/extensions`, each of which says what it adds to the core."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import import_module
+from importlib import import_module, resources
+from importlib.resources.abc import Traversable
 
 
 @dataclass(frozen=True)
@@ -50,3 +51,11 @@ def commands() -> dict[str, Command]:
     for extension in extensions():
         added |= extension.commands
     return added
+
+
+def files(name: str) -> Iterator[Traversable]:
+    """The files of a name in the folders of extensions, in their order."""
+    for extension in import_module("pipeline.extensions").EXTENSIONS:
+        file = resources.files(f"pipeline.extensions.{extension}") / name
+        if file.is_file():
+            yield file

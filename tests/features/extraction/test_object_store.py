@@ -15,7 +15,7 @@ from folders import tree
 from preloaded import Commands
 
 from pipeline.foundation.files import remote
-from pipeline.foundation.manifest import Manifest, build
+from pipeline.foundation.manifest import Manifest
 from pipeline.make.features import extraction
 from pipeline.make.features.store import FeatureStore, StoreError, copying, ledger
 
@@ -47,17 +47,18 @@ def test_images_in_s3_give_the_features_of_files(
     replace(scenes, images_folder=images).save(place / "data" / "sample.parquet")
     loaded = Manifest.load(place / "data" / "sample.parquet")
     assert (loaded.images_folder, loaded.digest) == (images, scenes.digest)
-    tars = put(packed.tars(scenes, tmp_path / "tars"), place / "tars")
-    for number, manifest in enumerate([loaded, build("sample", tars, tars)]):
-        there = replace(
+    tars = packed.tars(scenes, tmp_path / "tars")
+    there = replace(tars, images_folder=put(tars.images_folder, place / "tars"))
+    for number, manifest in enumerate([loaded, there]):
+        remote_job = replace(
             job,
             manifest=manifest,
             images_folder=manifest.images_folder,
             store=tmp_path / f"{number}.zarr",
         )
-        assert extraction.extract(there).extracted == 24
+        assert extraction.extract(remote_job).extracted == 24
         rows = np.arange(24)
-        store = FeatureStore(there.store).require(manifest)
+        store = FeatureStore(remote_job.store).require(manifest)
         assert np.array_equal(store.read(rows)[0], features)
 
 

@@ -21,13 +21,12 @@ from pipeline.make.features.store import FeatureStore
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
 def test_extraction_from_packed_images_equals_that_from_files(
-    pack: Callable[[Manifest, Path], Path],
+    pack: Callable[[Manifest, Path], Manifest],
     scenes: Manifest,
     job: extraction.ExtractionJob,
     tmp_path: Path,
 ) -> None:
-    folder = pack(scenes, tmp_path / "packed")
-    made = build("packed", folder, folder)
+    made = pack(scenes, tmp_path / "packed")
     for column in ("image_id", "split", "bytes"):
         assert made.images[column].tolist() == scenes.images[column].tolist(), column
     assert made.table["caption"].tolist() == scenes.table["caption"].tolist()
