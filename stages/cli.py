@@ -126,8 +126,6 @@ EXTRAS = {"extract": "features"} | dict.fromkeys(
 )
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
-# The most columns of an option's choices in its line of the help.
-CHOICES = 56
 BAD_NAMES = (
     errno.ENOENT,
     errno.EEXIST,
@@ -174,7 +172,6 @@ def command(name: str) -> click.Command:
         imported.params += progress.options()
         for parameter in imported.params:
             parameter.type = values.checked(parameter.type)
-            _name_long_choices(parameter)
         imported.help = "\n\n".join(
             _example(paragraph) if paragraph.startswith("Example:") else paragraph
             for paragraph in inspect.cleandoc(imported.help or "").split("\n\n")
@@ -273,18 +270,6 @@ def _having(
         return callback(**given)
 
     return run
-
-
-def _name_long_choices(option: click.Parameter) -> None:
-    """Move choices that are too long for a line of the help from an option's name into its text."""
-    if (
-        isinstance(option, click.Option)
-        and isinstance(option.type, click.Choice)
-        and option.metavar is None
-    ):
-        choices = list(map(str, option.type.choices))
-        if len("|".join(choices)) > CHOICES:
-            option.metavar, option.help = "NAME", f"{option.help} Of: {', '.join(choices)}."
 
 
 def _example(paragraph: str) -> str:

@@ -15,6 +15,8 @@ from pipeline.foundation.parts.errors import InputError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Command], Command]
+# The most columns of an option's choices in its line of the help.
+CHOICES = 56
 
 
 def flag(*names: str, help: str) -> Option:
@@ -101,7 +103,29 @@ def command(taken: type[Options], function: str, *around: Callable[..., Any]) ->
         decorated = decorate(decorated)
     for field in reversed(fields):
         decorated = _with_option(decorated, field)
-    return click.command(help=taken.__doc__)(decorated)
+    return click.command(cls=_Command, help=taken.__doc__)(decorated)
+
+
+class _Command(click.Command):
+    """A command whose names of parts, among them those of other packages, are listed in its help
+    alone.
+    """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for parameter in self.params:
+            if isinstance(parameter, click.Option):
+                _name_long_choices(parameter)
+        super().format_options(ctx, formatter)
+
+
+def _name_long_choices(option: click.Option) -> None:
+    """Move choices that are too long for a line of the help from an option's name into its text."""
+    if not isinstance(option.type, click.Choice) or option.metavar is not None:
+        return
+    choices = list(map(str, option.type.choices))
+    if len("|".join(choices)) > CHOICES:
+        option.metavar = "NAME"
+        option.help = f"{option.help} Of: {', '.join(choices)}."
 
 
 def _with_option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation import manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Lists, Protocol, protocol, workers
-from pipeline.foundation.files import outputs
+from pipeline.foundation.files import streams
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import JudgeSettings
 from pipeline.foundation.settings.paths import Paths
@@ -64,7 +64,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     evaluation = Evaluation(paths, truth.chosen(plain), truth, options.ties, options.extended)
     columns = replace(options.columns, usage=options.usage, judgements=truth.qrels)
     if options.record:
-        outputs.refuse_occupied(paths.recorded)
+        streams.refuse_occupied(paths.recorded)
     rows = _rows(paths, settings, options.files)
     if len(rows) > 1:
         _refuse_for_seeds(options)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.retrieval import workers
-from pipeline.foundation.files import outputs
+from pipeline.foundation.files import streams
 from pipeline.foundation.files.atomic import creating, exclusive, write_json
 from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.foundation.settings import Settings
@@ -29,7 +29,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     """Measure the run's systems, each by the protocols of its data set's card, into
     results/metrics.json.
     """
-    outputs.refuse_occupied(paths.metrics)
+    streams.refuse_occupied(paths.metrics)
     chosen = options.truth.chosen(with_metrics(settings.evaluate, options.metrics))
     truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
     evaluation = Evaluation(paths, chosen, truth, options.ties, options.extended)

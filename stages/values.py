@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import click
 
-from pipeline.foundation.files import outputs, remote, streams
+from pipeline.foundation.files import remote, streams
 from pipeline.foundation.parts.errors import InputError, meant
 from pipeline.foundation.parts.lazy import LookupTable
 from pipeline.foundation.settings.kinds import TABLES
@@ -93,7 +93,7 @@ class RootPath(FilePath):
 
 
 class OutputPath(FilePath):
-    """A file or folder to write, see `pipeline.foundation.files.outputs`."""
+    """A file or folder to write, see `pipeline.foundation.files.streams`."""
 
     writes = True
 
@@ -105,7 +105,7 @@ class OutputPath(FilePath):
         """Refuse a name of another kind, and a place that holds something else."""
         if self.endings and place.suffix not in self.endings:
             raise InputError(f"{place}: expected a name that ends in {' or '.join(self.endings)}")
-        outputs.refuse_occupied(place, self.kind)
+        streams.refuse_occupied(place, self.kind)
 
 
 def below_root(text: str, context: click.Context | None = None) -> Path:

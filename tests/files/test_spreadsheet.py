@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from pipeline.foundation.files.results import cell
+from pipeline.foundation.parts.wrapping import cell
 from pipeline.judge.systems.scores import measured
 from pipeline.make.features.store import ledger
 from pipeline.make.features.store.writer import failures_csv

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.foundation.files import atomic, outputs, results, streams
+from pipeline.foundation.files import atomic, results, streams
 from pipeline.foundation.parts.errors import InputError
 
 TEXT = "a result\n"
@@ -172,7 +172,7 @@ def test_a_place_that_this_user_may_not_write_is_named(
 def test_a_disk_is_refused_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "stat", lambda place: SimpleNamespace(st_mode=stat.S_IFBLK))
     with pytest.raises(InputError, match="is a disk"):
-        outputs.refuse_occupied(tmp_path / "sda")
+        streams.refuse_occupied(tmp_path / "sda")
 
 
 def test_a_reader_that_ends_early_is_named(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.numbers import nested
-from pipeline.foundation.files.results import cell
+from pipeline.foundation.parts.wrapping import cell
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import (

@@ -15,7 +15,7 @@ from pipeline.foundation.artefacts.code import changed, named
 from pipeline.foundation.artefacts.record import Record, Reference
 from pipeline.foundation.artefacts.request import Request
 from pipeline.foundation.compute import made_with
-from pipeline.foundation.files import atomic, outputs, streams
+from pipeline.foundation.files import atomic, streams
 from pipeline.foundation.files.compared import MATCHES
 from pipeline.foundation.parts.errors import InputError, InputWarning
 
@@ -86,7 +86,7 @@ def making(
     Yields:
         The draft, whose folder the block fills; None if the artefact is up to date.
     """
-    outputs.refuse_occupied(folder)
+    streams.refuse_occupied(folder)
     folder = streams.behind_links(folder)
     with atomic.exclusive(folder):
         atomic.put_back(folder)

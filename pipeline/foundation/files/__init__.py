@@ -9,12 +9,10 @@ from pipeline.foundation.parts import lazy
 if TYPE_CHECKING:
     from pipeline.foundation.files import (
         archives,
-        encodings,
         expansion,
         image_names,
         npz,
         restricted_pickle,
-        results,
         torch_save,
     )
 

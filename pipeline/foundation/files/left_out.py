@@ -10,9 +10,8 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 
 from pipeline.foundation.files import atomic
-from pipeline.foundation.files.results import cell
 from pipeline.foundation.parts.errors import InputError, counted
-from pipeline.foundation.parts.wrapping import printable
+from pipeline.foundation.parts.wrapping import cell, printable
 
 SHARE = 0.01  # of what is read, unless the settings say otherwise
 ALWAYS = (

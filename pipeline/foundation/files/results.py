@@ -9,7 +9,6 @@ from typing import Any
 
 from pipeline.foundation.files import atomic, parsing, regular
 from pipeline.foundation.parts.errors import InputError, refusing
-from pipeline.foundation.parts.wrapping import printable
 
 
 def read_json(path: Path, command: str) -> dict[str, Any]:
@@ -65,23 +64,3 @@ def texts(folder: Path, names: Iterable[str], ending: str) -> list[str]:
     """
     files = (folder / f"{name}.{ending}" for name in names)
     return [file.read_text(encoding="utf-8") for file in files if file.exists()]
-
-
-# Text that a spreadsheet would run as a formula when it opens a CSV file.
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
-
-def cell(value: Any) -> Any:
-    """Put an apostrophe before text that begins like a formula, and make characters that are not
-    shown escapes.
-    """
-    # Spreadsheets then show it as text, and a terminal that prints the file obeys none of it. For
-    # files that people open. Files that the pipeline reads again hold the text unchanged. Source:
-    # OWASP, CSV Injection.
-    if not isinstance(value, str):
-        return value
-    return (
-        f"'{printable(value)}"
-        if value.startswith(FORMULA)
-        else "\n".join(map(printable, value.split("\n")))
-    )

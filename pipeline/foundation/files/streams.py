@@ -1,5 +1,5 @@
-"""Places that are no regular file: a pipe or device is written to, what a link leads to is
-replaced, and nothing else is touched.
+"""Places that a result is written to: a new one or that of an earlier result of its kind; a pipe or
+device; what a link leads to. Nothing else is touched.
 """
 
 import errno
@@ -16,6 +16,14 @@ from pipeline.foundation.parts.errors import InputError
 DESCRIPTOR = re.compile(r"/(?:dev|proc/(?P<process>self|thread-self|\d+))/fd/(?P<number>\d+)")
 LINKS = 40  # that lead from one to another, as many as Linux follows
 SECONDS = 10.0  # for which a pipe waits for its reader
+# What a folder holds -> names by which an earlier one is recognised, finished or not. Any other
+# folder must be empty.
+MARKS = {
+    "head": ("record.json", "record.json.partial", "best.safetensors"),
+    "feature store": ("ledger", "features"),
+    "exported head": ("export.json",),
+    "store of embeddings": ("image_embeddings",),
+}
 REFUSED = {stat.S_IFBLK: "a disk", stat.S_IFSOCK: "a socket"}
 
 
@@ -124,3 +132,22 @@ def _descriptor(place: Path) -> int | None:
         except OSError:  # no link
             return None
     return None
+
+
+def refuse_occupied(place: Path, kind: str | None = None) -> None:
+    """Check that a result can be written to a place, and would replace nothing but an earlier
+    result.
+    """
+    if is_stream(place):
+        return
+    place = behind_links(place)
+    above = nearest_folder(place)
+    # A finished folder is left as it is, and needs no permission.
+    if not place.is_dir() and not os.access(above, os.W_OK | os.X_OK):
+        raise InputError(f"{place}: {above} cannot be written; choose another place")
+    if kind is not None and place.is_dir():
+        names = sorted(os.listdir(place))
+        if names and not {*names} & {*MARKS[kind]}:
+            raise InputError(
+                f"{place}: exists, holds {names[0]} and is no {kind}; choose another --out"
+            )

@@ -1,10 +1,11 @@
 """Text for a terminal: without control characters; in lines in which paths and commands in
-`backticks` stay whole.
+`backticks` stay whole. And cells of CSV for a spreadsheet.
 """
 
 import re
 import textwrap
 import unicodedata
+from typing import Any
 
 # Columns that every terminal has.
 TERMINAL = 80
@@ -13,6 +14,8 @@ TERMINAL = 80
 HIDDEN = ("Cc", "Cs", "Zl", "Zp")
 # Control characters that reverse text, by which a file name can hide its ending.
 TURNING = {*range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+# Text that a spreadsheet would run as a formula when it opens a CSV file.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class _Wrapper(textwrap.TextWrapper):
@@ -48,3 +51,17 @@ def _shown(character: str) -> str:
     if unicodedata.category(character) in HIDDEN or ord(character) in TURNING:
         return character.encode("unicode_escape").decode("ascii")
     return character
+
+
+def cell(value: Any) -> Any:
+    """Put an apostrophe before text that begins like a formula, and make characters that are not
+    shown escapes.
+    """
+    # Spreadsheets then show it as text, and a terminal that prints the file obeys none of it. For
+    # files that people open. Files that the pipeline reads again hold the text unchanged. Source:
+    # OWASP, CSV Injection.
+    if not isinstance(value, str):
+        return value
+    if value.startswith(FORMULA):
+        return f"'{printable(value)}"
+    return "\n".join(map(printable, value.split("\n")))

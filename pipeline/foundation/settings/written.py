@@ -5,7 +5,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from pipeline.foundation import files
 from pipeline.foundation.files import regular
 from pipeline.foundation.files.parsing import LARGEST, from_yaml
 from pipeline.foundation.parts.errors import InputError, refusing
@@ -47,8 +46,8 @@ def yaml_of(file: Traversable) -> Any:
 
 def _text_of(file: Path) -> str:
     content = regular.content(file)
-    is_utf16 = files.encodings.in_utf16(file, content)
+    is_utf16 = regular.in_utf16(file, content)
     if is_utf16:
         raise InputError(f"{file}: {is_utf16}")
-    with refusing(UnicodeDecodeError, f"{file}: {files.encodings.unlike_utf8(file)}"):
+    with refusing(UnicodeDecodeError, f"{file}: {regular.unlike_utf8(file)}"):
         return content.decode("utf-8")

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from pipeline.foundation.files.results import cell as harmless
+from pipeline.foundation.parts.wrapping import cell as harmless
 from pipeline.judge.tables.table import MISSING, Cell, Table
 
 

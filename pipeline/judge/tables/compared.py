@@ -13,8 +13,7 @@ from typing import Any
 
 from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
-from pipeline.foundation.files.results import cell as harmless
-from pipeline.foundation.parts.wrapping import printable, wrapped
+from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text
 from pipeline.judge.tables.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
 

@@ -15,7 +15,7 @@ from pipeline.foundation.evaluation.judgements.columns import Columns, Kind
 from pipeline.foundation.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.foundation.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.foundation.evaluation.statistics.intervals import Languages
-from pipeline.foundation.files import encodings, long_json, parsing
+from pipeline.foundation.files import long_json, parsing, regular
 from pipeline.foundation.files.expansion import Expansion, unpacked
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
@@ -108,10 +108,10 @@ class Rows:
     def _refuse_other_codes(self, piece: bytes, is_first: bool) -> None:
         """Refuse text that is not UTF-8: pyarrow would print the error and go on."""
         if is_first:
-            utf16 = encodings.in_utf16(self.path, piece[:START])
+            utf16 = regular.in_utf16(self.path, piece[:START])
             if utf16:
                 raise InputError(f"{self.path}: {utf16}")
-        unlike_utf8 = f"{self.path}: {encodings.unlike_utf8(self.path)}"
+        unlike_utf8 = f"{self.path}: {regular.unlike_utf8(self.path)}"
         with refusing(UnicodeDecodeError, unlike_utf8):
             piece.decode()
 
@@ -229,7 +229,7 @@ class Rows:
         rows = list[tuple[str, str, str]]()
         with (
             refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"),
-            refusing(UnicodeDecodeError, f"{self.path}: {encodings.unlike_utf8(self.path)}"),
+            refusing(UnicodeDecodeError, f"{self.path}: {regular.unlike_utf8(self.path)}"),
         ):
             for query, listed in self._members():
                 if query in queries:

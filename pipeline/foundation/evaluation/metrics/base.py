@@ -15,8 +15,7 @@ import numpy as np
 from pipeline.foundation.evaluation.metrics.numbers import Statistic, nested
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
 from pipeline.foundation.evaluation.retrieval.placements import Placements, place
-from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
-from pipeline.foundation.evaluation.student import quantile
+from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share, quantile
 
 Cutoff = Literal["none", "optional", "needed"]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeline.foundation import files
 from pipeline.foundation.evaluation import judgements, retrieval
 from pipeline.foundation.evaluation.metrics import (
     RECALLS,
@@ -32,6 +31,7 @@ from pipeline.foundation.evaluation.statistics import interval, pack
 from pipeline.foundation.evaluation.statistics.intervals import mean_recall
 from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.wrapping import cell
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.system import Part, System
 
@@ -266,4 +266,4 @@ def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
-            whole.rename(columns=files.results.cell).to_csv(partial, index=False)
+            whole.rename(columns=cell).to_csv(partial, index=False)

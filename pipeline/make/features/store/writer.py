@@ -13,7 +13,7 @@ from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.files import blake
 from pipeline.foundation.files.atomic import write_text
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.files.results import cell
+from pipeline.foundation.parts.wrapping import cell
 from pipeline.make.features.store import ledger, shard_file
 from pipeline.make.features.store.layout import (
     ABSENT,

@@ -24,8 +24,8 @@ from matplotlib.text import Text
 
 from pipeline.foundation.files.atomic import write_bytes, write_text
 from pipeline.foundation.files.parsing import from_yaml
-from pipeline.foundation.files.results import cell
 from pipeline.foundation.parts.errors import InputWarning, counted
+from pipeline.foundation.parts.wrapping import cell
 from pipeline.judge.systems.scores.made import Member
 from pipeline.run.provenance.heads import TrainedHead
 from pipeline.run.report import names

@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.judgements import appearance, typed_columns
 from pipeline.foundation.evaluation.judgements.columns import RUN, SPELT, recognised
-from pipeline.foundation.files import encodings
+from pipeline.foundation.files import regular
 from pipeline.foundation.files.expansion import Expansion, unpacked
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays
@@ -50,7 +50,7 @@ def read_text(path: Path) -> Arrays | None:
             (OSError, csv.Error),
             lambda error: f"{path}: cannot be read as text ({first_line(error)}); {EXPECTED}",
         ),
-        refusing(UnicodeDecodeError, f"{path}: {encodings.unlike_utf8(path)}"),
+        refusing(UnicodeDecodeError, f"{path}: {regular.unlike_utf8(path)}"),
     ):
         with unpacked(path) as content:
             if content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
@@ -83,14 +83,14 @@ def _why_no_text(path: Path) -> str:
     ):
         start = content.read(START)
         packed = not (isinstance(content, io.BufferedReader) and isinstance(content.raw, io.FileIO))
-    in_utf16 = encodings.in_utf16(path, start)
+    in_utf16 = regular.in_utf16(path, start)
     if in_utf16:
         return in_utf16
     if packed and start.startswith(BINARY):
         return "is another file that gzip packed; unpack it with gunzip"
     if packed and start[257:262] == b"ustar":
         return "is a tar archive that gzip packed; unpack it with tar -xzf"
-    if not encodings.CONTROL.search(start):
+    if not regular.CONTROL.search(start):
         return ""
     size = path.stat().st_size
     numbers = "numbers, save them with numpy.save"

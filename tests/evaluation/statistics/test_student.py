@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy.special import stdtrit
 
-from pipeline.foundation.evaluation.student import quantile
+from pipeline.foundation.evaluation.statistics.wilson import quantile
 
 
 @pytest.mark.parametrize("share", [0.55, 0.9, 0.975, 0.9995])
