@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.foundation.parts import extras
+from pipeline.foundation import parts
 from pipeline.foundation.parts.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Workers(NamedTuple):
         if self == Workers():
             yield None
             return
-        extras.require("cluster", "work in several processes")
+        parts.extras.require("cluster", "work in several processes")
         from pipeline.foundation.compute import cluster
 
         with (

@@ -18,9 +18,10 @@ import click
 from click.exceptions import NoArgsIsHelpError
 from click.shell_completion import CompletionItem
 
+from pipeline.foundation import parts
 from pipeline.foundation.files import regular
 from pipeline.foundation.files.atomic import READ_ONLY
-from pipeline.foundation.parts import extension, extras, lazy
+from pipeline.foundation.parts import extension, lazy
 from pipeline.foundation.parts.errors import InputError, InputWarning, short_of_memory, unknown
 from stages import progress, terminal, values
 
@@ -266,7 +267,7 @@ def _having(
 
     @wraps(callback)
     def run(**given: Any) -> Any:
-        extras.require(extra, f"pipeline {command}")
+        parts.extras.require(extra, f"pipeline {command}")
         return callback(**given)
 
     return run
@@ -313,9 +314,9 @@ def main() -> None:
         code = _say_ended(signal.getsignal(signal.SIGTERM) is _end_at_once)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if not extras.brings(package):
+        if not parts.extras.brings(package):
             raise
-        code = _say(f"error: {extras.lacking('this command', package)}", 2)
+        code = _say(f"error: {parts.extras.lacking('this command', package)}", 2)
     except OSError as error:
         code = _say_refused(error)
     except (RuntimeError, MemoryError) as error:

@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pipeline.foundation import parts
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import ANYTHING, InputError, refusing
 
 ADDRESS = re.compile(r"(s3|gs|gcs|az|abfs):/+(?=[^/])")
@@ -65,7 +65,7 @@ def file_system(path: Path | str) -> tuple[Any, str]:
         ImportError,
         lambda error: (
             f"{where}: {error}; "
-            + (extras.line("s3") if scheme == "s3" else f"pip install {PACKAGES[scheme]}")
+            + (parts.extras.line("s3") if scheme == "s3" else f"pip install {PACKAGES[scheme]}")
         ),
     ):
         opened: tuple[Any, str] = fsspec.core.url_to_fs(where, use_listings_cache=False)

@@ -13,9 +13,9 @@ from pipeline.foundation.evaluation.retrieval.blocks import Matrix, check_floats
 from pipeline.foundation.evaluation.retrieval.similarity import (
     Directions,
     PerDirection,
+    first_equal,
     of_direction,
 )
-from pipeline.foundation.evaluation.retrieval.top import first_equal
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import Measurement, Precision
 from pipeline.judge.explain.given import Given

@@ -16,9 +16,9 @@ from pipeline.foundation.evaluation.retrieval import (
     mistakes,
     protocol as find,
 )
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.protocols import consecutive_captions
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain import printed
 from pipeline.judge.explain.differences import Measurement

@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.foundation.artefacts import Draft
 from pipeline.foundation.artefacts.record import digest_of
 from pipeline.foundation.evaluation.retrieval import Ids, PerDirection, Side, rows_of
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
+from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.files.compared import Step
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Manifest

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval.blocks import Floats, Ids
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.foundation.evaluation.retrieval.similarity import (
     PerDirection,
@@ -19,6 +18,7 @@ from pipeline.foundation.evaluation.retrieval.similarity import (
     Similarity,
     WholeQueries,
     of_direction,
+    vectors_of,
 )
 from pipeline.foundation.parts.errors import counted
 

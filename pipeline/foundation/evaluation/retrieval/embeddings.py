@@ -16,8 +16,7 @@ from pipeline.foundation.evaluation.retrieval import blocks
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Ids, Index
 from pipeline.foundation.evaluation.retrieval.similarity import (
     EqualRows,
-    Scores,
-    Selection,
+    OfVectors,
     WholeQueries,
 )
 from pipeline.foundation.parts.errors import InputError
@@ -114,7 +113,7 @@ GLANCE = 8  # every which dimension is compared first in the search for equal ro
 DIGEST_BYTES = 16
 
 
-class Embeddings:
+class Embeddings(OfVectors):
     """The matrix images @ captions.T [I, C] of two sets of embeddings.
 
     Products are computed in float32, or in float64 if either side is float64. Two equal embeddings
@@ -261,20 +260,6 @@ def digests(rows: npt.NDArray[Any]) -> npt.NDArray[np.bytes_]:
     exact = np.add(rows, 0.0, dtype=working, order="C")  # -0.0 becomes 0.0
     of_rows = [blake2b(row, digest_size=DIGEST_BYTES).digest() for row in exact]
     return np.array(of_rows, f"S{DIGEST_BYTES}")
-
-
-def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
-    """The vectors [I, D] and [C, D] of which scores are the inner products; None for other
-    scores.
-    """
-    if isinstance(source, Embeddings):
-        return source.images, source.captions
-    if isinstance(source, Selection):
-        whole = vectors_of(source.source)
-        if whole is not None:
-            images, captions = whole
-            return images[source.images], captions[source.captions]
-    return None
 
 
 class Enlarged(Embeddings):

@@ -14,13 +14,17 @@ import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import degenerate, siblings
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.lists import Lists, Order
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.evaluation.retrieval.placements import Placing
 from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.foundation.evaluation.retrieval.relevance import Positives, Relevance
-from pipeline.foundation.evaluation.retrieval.similarity import Scores, Similarity, of_direction
+from pipeline.foundation.evaluation.retrieval.similarity import (
+    Scores,
+    Similarity,
+    of_direction,
+    vectors_of,
+)
 from pipeline.foundation.parts.errors import counted
 
 # Fewer queries or candidates than this say nothing.

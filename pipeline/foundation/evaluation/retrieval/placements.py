@@ -18,9 +18,9 @@ from pipeline.foundation.evaluation.retrieval.similarity import (
     Scores,
     Similarity,
     WholeQueries,
+    first_equal,
     of_direction,
 )
-from pipeline.foundation.evaluation.retrieval.top import first_equal
 from pipeline.foundation.evaluation.retrieval.workers import (
     Block,
     Counter,

@@ -34,6 +34,14 @@ class EqualRows(NamedTuple):
     captions: Ids  # int64 [C], the label of each caption
 
 
+def first_equal(labels: Ids) -> Ids | None:
+    """Find the first row with the label of each, int64 [N]; None if all labels differ."""
+    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
+    if len(first) == len(labels):
+        return None
+    return first[group]
+
+
 @runtime_checkable
 class Similarity(Protocol):
     """A matrix [I images, C captions] that is read in blocks; larger values are more similar, and
@@ -151,6 +159,27 @@ class Selection:
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         """Cut a shape into blocks, rows and columns each, as the source is best read."""
         return self.source.grid(shape, block_bytes)
+
+
+class OfVectors:
+    """Scores that are the inner products of vectors."""
+
+    images: np.ndarray  # [I, D]
+    captions: np.ndarray  # [C, D]
+
+
+def vectors_of(source: Scores) -> tuple[np.ndarray, np.ndarray] | None:
+    """The vectors [I, D] and [C, D] of which scores are the inner products; None for other
+    scores.
+    """
+    if isinstance(source, OfVectors):
+        return source.images, source.captions
+    if isinstance(source, Selection):
+        whole = vectors_of(source.source)
+        if whole is not None:
+            images, captions = whole
+            return images[source.images], captions[source.captions]
+    return None
 
 
 def select(source: Scores, images: Ids, captions: Ids) -> Scores:

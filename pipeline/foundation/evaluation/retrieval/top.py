@@ -11,11 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Direction, Floats, Ids, Singles
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.similarity import (
     Scores,
     Similarity,
+    first_equal,
     of_direction,
+    vectors_of,
     whole_queries,
 )
 from pipeline.foundation.parts.errors import InputError
@@ -125,14 +126,6 @@ def _best_of_block(cells: Cells, k: int, generator: np.random.Generator | None) 
 def _kth_best(scores: Cells, k: int) -> Cells:
     place = scores.shape[1] - k
     return np.partition(scores, place, axis=1)[:, place]
-
-
-def first_equal(labels: Ids) -> Ids | None:
-    """Find the first row with the label of each, int64 [N]; None if all labels differ."""
-    _, first, group = np.unique(labels, return_index=True, return_inverse=True)
-    if len(first) == len(labels):
-        return None
-    return first[group]
 
 
 def _by_pairs(source: Similarity, direction: Direction, best: Top) -> Top:

@@ -16,7 +16,7 @@ from pipeline.foundation.evaluation.retrieval import (
     Similarity,
     similarity,
 )
-from pipeline.foundation.evaluation.retrieval.top import first_equal
+from pipeline.foundation.evaluation.retrieval.similarity import first_equal
 from pipeline.foundation.evaluation.retrieval.workers import share
 from pipeline.judge.systems.fusion.combining import CellByCell, PerQuery
 

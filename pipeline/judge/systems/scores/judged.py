@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation import artefacts, manifest as manifests
-from pipeline.foundation.evaluation import judgements, retrieval
+from pipeline.foundation import artefacts, evaluation, manifest as manifests
+from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import Metrics, parse_all
 from pipeline.foundation.evaluation.retrieval import (
     Collection,
@@ -27,8 +27,8 @@ from pipeline.foundation.evaluation.retrieval import (
     mistakes,
     rows_of,
 )
-from pipeline.foundation.evaluation.retrieval.embeddings import vectors_of
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.files.left_out import SHARE
 from pipeline.foundation.parts.errors import InputError, counted, refusing
 from pipeline.foundation.settings import Evaluate
@@ -199,7 +199,7 @@ class Truth:
     def needs_manifest(self) -> bool:
         """Whether a manifest has to say which caption or image is meant."""
         return self.same_text or (
-            self.qrels is not None and judgements.qrels.names_files(self.qrels)
+            self.qrels is not None and evaluation.judgements.qrels.names_files(self.qrels)
         )
 
     @property
@@ -232,17 +232,17 @@ class Truth:
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     """Replace a system's right answers."""
     if truth.qrels is not None:
-        names = judgements.names.Names(system)
+        names = evaluation.judgements.names.Names(system)
         if manifest is not None:
-            names = judgements.names.Names(system, lambda: files_of(system, manifest))
-        read = judgements.qrels.read(truth.qrels, system, names, truth.left_out)
+            names = evaluation.judgements.names.Names(system, lambda: files_of(system, manifest))
+        read = evaluation.judgements.qrels.read(truth.qrels, system, names, truth.left_out)
         return replace(system, relevance=read.relevance, judgements=read)
     if truth.same_text:
         system.require_ids()
         if manifest is None:
             raise InputError("--same-text compares captions by their text: name the --manifest")
         texts = of_captions(system, manifest, "caption").tolist()
-        queries, relevance = judgements.rows.same_text(
+        queries, relevance = evaluation.judgements.rows.same_text(
             replace(system, captions=texts), system.languages
         )
         images = np.arange(system.shape[0])

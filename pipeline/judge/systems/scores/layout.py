@@ -37,9 +37,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.foundation import artefacts, files
+from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.retrieval import (
     Collection as Items,
-    Embeddings,
     Progress,
     Scores,
     Side,
@@ -50,7 +50,7 @@ from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.files import atomic, digest
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing, similar
-from pipeline.judge.systems import fusion
+from pipeline.judge import systems
 from pipeline.judge.systems.scores.made import Made, Matrices
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ def divided(scores: Scores, method: str = "mean") -> tuple[list[Similarity], Mat
     """Divide scores into the matrices that a store holds, and how they are fused when they are
     read.
     """
-    if isinstance(scores, fusion.combining.PerQuery):
+    if isinstance(scores, systems.fusion.combining.PerQuery):
         stored: list[Any] = []
         counts: list[int] = []
         for member in scores.sources:
@@ -291,7 +291,7 @@ def write_products(
     """
     write(
         draft,
-        [Embeddings(images, captions, double=True)],
+        [retrieval.Embeddings(images, captions, double=True)],
         pool,
         made,
         progress=progress,

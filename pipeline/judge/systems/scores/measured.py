@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipeline.foundation.evaluation import judgements, retrieval
+from pipeline.foundation import evaluation
+from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import (
     RECALLS,
     Metrics,
@@ -25,7 +26,7 @@ from pipeline.foundation.evaluation.retrieval import (
     Ties,
     placements,
 )
-from pipeline.foundation.evaluation.retrieval.embeddings import Others, vectors_of
+from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.evaluation.retrieval.workers import Progress, after
 from pipeline.foundation.evaluation.statistics import interval, pack
 from pipeline.foundation.evaluation.statistics.intervals import mean_recall
@@ -139,14 +140,14 @@ def extend(
     if name == "cxc":
         return {"extended": {"cxc": _cxc(system, settings, progress)}}
     system.require_ids()
-    rows, columns, relevance = judgements.coco_pairs.eccv_caption(system)
+    rows, columns, relevance = evaluation.judgements.coco_pairs.eccv_caption(system)
     scores = retrieval.select(system.scores, rows, columns)
     numbers: dict[str, Any] = {}
     done = 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
         numbers[judged] = of_pool(
-            parse_all(judgements.coco_pairs.METRICS[judged]),
+            parse_all(evaluation.judgements.coco_pairs.METRICS[judged]),
             scores,
             truth,
             measure_ranks([ranks]),
@@ -167,8 +168,8 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
             "--extended cxc needs CxC's files: name their folder with -S evaluate.cxc=FOLDER"
         )
     system.require_ids()
-    right = judgements.coco_pairs.cxc(Path(settings.cxc), system)
-    metrics = parse_all(judgements.coco_pairs.METRICS["cxc"])
+    right = evaluation.judgements.coco_pairs.cxc(Path(settings.cxc), system)
+    metrics = parse_all(evaluation.judgements.coco_pairs.METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     across = Fold.of(ranks, "expected")
     numbers = as_dict(with_intervals(metrics, [across], settings.resamples, settings.seed))
@@ -195,7 +196,9 @@ def _placed_among_own_side(
 ) -> placements.Placements:
     """Place what is right for each vector among the other vectors of its side."""
     relevance = Relevance.of_directions(pairs, pairs)
-    return placements.place(Others(vectors), relevance, "i2t", settings.block_megabytes)
+    return placements.place(
+        retrieval.embeddings.Others(vectors), relevance, "i2t", settings.block_megabytes
+    )
 
 
 def _vectors(system: System) -> tuple[Any, Any] | None:

@@ -42,9 +42,9 @@ from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.evaluation.retrieval.similarity import (
     BLOCK_BYTES,
     Directions,
+    first_equal,
     of_direction,
 )
-from pipeline.foundation.evaluation.retrieval.top import first_equal
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.fusion.combining import PerQuery, QueryByQuery
 from pipeline.judge.systems.scores import made

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation import judgements
+from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Floats, Ids, Marks, Side
 from pipeline.foundation.evaluation.retrieval.lists import (
     UNKNOWN_ORDER,
@@ -107,11 +107,13 @@ def read(
     """
     of_images: list[Run] = []
     of_captions: list[Run] = []
-    rows = judgements.rows.Rows(path, judgements.columns.RUN)
+    rows = evaluation.judgements.rows.Rows(path, evaluation.judgements.columns.RUN)
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:
             _refuse_other_order(path, table)
-        image, caption, asks, _ = rows.pairs(table, numbers, names or judgements.names.Names())
+        image, caption, asks, _ = rows.pairs(
+            table, numbers, names or evaluation.judgements.names.Names()
+        )
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
             remedy = ""
@@ -125,7 +127,7 @@ def read(
     has_no_score = rows.value == "" and not rows.headless
     if distance and (is_of_ranks or has_no_score):
         raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
-    if not distance and rows.value.lower() in judgements.columns.DISTANCES:
+    if not distance and rows.value.lower() in evaluation.judgements.columns.DISTANCES:
         raise InputError(
             f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
         )
@@ -137,9 +139,12 @@ def read(
 
 def _refuse_other_order(path: Path, table: pa.Table) -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
-    texts = [column.to_pylist() for column in table.slice(0, judgements.appearance.ROWS).columns]
+    texts = [
+        column.to_pylist()
+        for column in table.slice(0, evaluation.judgements.appearance.ROWS).columns
+    ]
     first_rows = list(zip(*texts, strict=True))
-    seen = judgements.appearance.columns(first_rows)
+    seen = evaluation.judgements.appearance.columns(first_rows)
     column_of = dict(zip(table.column_names, seen, strict=True))
     query = column_of["query"]
     document = column_of["document"]
@@ -152,10 +157,10 @@ def _refuse_other_order(path: Path, table: pa.Table) -> None:
     )
     has_text_last = value.is_text or query.first == "Q0"
     is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
-    if is_wrong and table.num_rows >= judgements.appearance.FEWEST:
+    if is_wrong and table.num_rows >= evaluation.judgements.appearance.FEWEST:
         raise InputError(
             f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
-            f"{judgements.appearance.described(seen)}; give it a header, such as query,candidate,score"
+            f"{evaluation.judgements.appearance.described(seen)}; give it a header, such as query,candidate,score"
         )
 
 

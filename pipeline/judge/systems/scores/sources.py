@@ -17,8 +17,9 @@ from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.files.digest import of_files
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems import fusion
-from pipeline.judge.systems.scores import layout, made, reranked
+from pipeline.judge import systems
+from pipeline.judge.systems import scores as of_scores
+from pipeline.judge.systems.scores import layout, made
 
 if TYPE_CHECKING:
     import zarr
@@ -82,11 +83,11 @@ class Matrices:
                 members.append(next(matrices))
             else:
                 members.append(Directions(next(matrices), next(matrices)))  # type: ignore[arg-type]
-        fused = fusion.methods.FUSIONS[self.how.method](members, self.how.weights)
+        fused = systems.fusion.methods.FUSIONS[self.how.method](members, self.how.weights)
         if self.folds is None:
             return fused
         protocol, folds = self.folds
-        return reranked.Folded(fused, folds, protocol)
+        return of_scores.reranked.Folded(fused, folds, protocol)
 
 
 def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: made.Made) -> Matrices:
@@ -120,8 +121,8 @@ def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: made.
         )
     if made_from.protocol is None:
         return Matrices(stored, how)
-    rules = reranked.protocol_of(made_from.protocol)
-    folds = reranked.folds(rules, caption_image, images)
+    rules = of_scores.reranked.protocol_of(made_from.protocol)
+    folds = of_scores.reranked.folds(rules, caption_image, images)
     return Matrices(stored, how, (rules.name, folds))
 
 
@@ -129,7 +130,7 @@ def _fits(how: made.Matrices | None, count: int) -> bool:
     """Whether a recorded fusion is of so many matrices, by a method that exists."""
     if how is None:
         return count == 1
-    is_known = how.method in fusion.methods.FUSIONS or how.method == layout.DIRECTIONS
+    is_known = how.method in systems.fusion.methods.FUSIONS or how.method == layout.DIRECTIONS
     has_weights = len(how.weights) == len(how.of_each)
     has_matrices = set(how.of_each) <= {1, 2} and sum(how.of_each) == count
     return count != 1 and is_known and has_weights and has_matrices

@@ -20,9 +20,9 @@ from pipeline.foundation.evaluation.statistics.intervals import Languages, divid
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import plain
-from pipeline.judge.systems.scores import layout, reranked, sources
+from pipeline.judge.systems import scores as of_scores
+from pipeline.judge.systems.scores import layout, sources
 from pipeline.judge.systems.scores.made import Made, Reranked
-from pipeline.judge.systems.scores.reranked import Scored
 from pipeline.judge.systems.scores.sources import Given, Matrices, Scores, Vectors
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pipeline.foundation.evaluation.judgements.qrels import Judgements
     from pipeline.foundation.files.remembered import Remembered
     from pipeline.foundation.manifest import Manifest
+    from pipeline.judge.systems.scores.reranked import Scored
 
 # The kinds of artefact that hold scores.
 KINDS = ("scores", "given", "ensemble", "rescored", "reranked")
@@ -249,7 +250,7 @@ class System(Collection):
         recorded = made.protocol
         if made.reranked:
             recorded = made.reranked.protocol
-        return reranked.protocol_of(recorded) if recorded else None
+        return of_scores.reranked.protocol_of(recorded) if recorded else None
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them
@@ -423,7 +424,7 @@ class System(Collection):
             )
         pool = System.open_vectors(self.kind.retriever.path).among(distractors)
         candidates = self.kind.found_in(pool.shape)
-        scores = reranked.source(pool.scores, candidates, pool.caption_image, record)
+        scores = of_scores.reranked.source(pool.scores, candidates, pool.caption_image, record)
         return replace(
             pool,
             name=self.name,
@@ -486,13 +487,13 @@ class Candidates:
             raise InputError(
                 f"{self.path}: was reranked among distractors; name them with --distractors"
             )
-        return reranked.source(
+        return of_scores.reranked.source(
             self.retriever.scores, self.found, self.retriever.caption_image, self.record
         )
 
     def found_in(self, pool: tuple[int, int]) -> Mapping[str, Scored]:
         """Read the candidates that were sought in a pool [I', C'] of the system and distractors."""
-        return self.found or reranked.read(self.path, layout.group(self.path), pool)
+        return self.found or of_scores.reranked.read(self.path, layout.group(self.path), pool)
 
 
 # Where a system's scores come from.
@@ -522,8 +523,8 @@ def _reranked(
             f"{path}: was reranked from an older {before.name} than the current one; run "
             "`pipeline rerank` again"
         )
-    reranked.combination_of(record)  # refuses an unknown one
+    of_scores.reranked.combination_of(record)  # refuses an unknown one
     candidates: Mapping[str, Scored] = {}
     if not record.distractors:
-        candidates = reranked.read(path, group)
+        candidates = of_scores.reranked.read(path, group)
     return Candidates(path, retriever, record, candidates)

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation import manifest as manifests
-from pipeline.foundation.evaluation import judgements
+from pipeline.foundation import evaluation, manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.parts.errors import InputError, counted
@@ -70,7 +69,7 @@ def known_pool(columns: Columns) -> tuple[Collection, Names] | None:
     manifest = manifests.Manifest.load(columns.manifest)
     split = manifest.split(columns.split or "test")
     pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
-    return pool, judgements.names.Names(pool, lambda: files_of(pool, manifest))
+    return pool, evaluation.judgements.names.Names(pool, lambda: files_of(pool, manifest))
 
 
 def identified(
@@ -93,7 +92,7 @@ def identified(
         shape,
         images,
         captions,
-        lambda ids, name: numbers(ids, judgements.names.Names(), path, name),
+        lambda ids, name: numbers(ids, evaluation.judgements.names.Names(), path, name),
         files,
     )
     owner, said, used = _owners(known, given, columns, path, of_vectors)
@@ -109,7 +108,9 @@ def _numbers_once(ids: np.ndarray | None, side: Side, path: Path) -> Ids | None:
     """The ids of one side as numbers, each of which is there once; None where none are given."""
     if ids is None:
         return None
-    return _once(numbers(ids, judgements.names.Names(), path, f"{side} ids"), ids, side, path)
+    return _once(
+        numbers(ids, evaluation.judgements.names.Names(), path, f"{side} ids"), ids, side, path
+    )
 
 
 def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids:
@@ -163,7 +164,8 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
     if given.images is None:
         return given
     images, captions = (
-        numbers(each, judgements.names.Names(), path) for each in (given.images, given.captions)
+        numbers(each, evaluation.judgements.names.Names(), path)
+        for each in (given.images, given.captions)
     )
     if not np.isin(captions, images).all():
         return given
@@ -294,7 +296,7 @@ def _of_manifest(
     owned_by = of_owners(
         pool.image_ids,
         pool.caption_image[rows_of(pool.caption_ids, captions)],
-        judgements.names.UNKNOWN,
+        evaluation.judgements.names.UNKNOWN,
     )
     found = Collection(images, captions, rows_of(images, owned_by))
     known = Known(shape, images, captions, lambda ids, name: numbers(ids, names, path, name))
@@ -465,8 +467,8 @@ def pool_of_lists(
     images = np.union1d(i2t.query, t2i.candidate)
     captions = np.union1d(i2t.candidate, t2i.query)
     if columns.judgements is not None:
-        judged_images, judged_captions = judgements.qrels.ids(
-            columns.judgements, judgements.names.Names()
+        judged_images, judged_captions = evaluation.judgements.qrels.ids(
+            columns.judgements, evaluation.judgements.names.Names()
         )
         images = np.union1d(images, judged_images)
         captions = np.union1d(captions, judged_captions)

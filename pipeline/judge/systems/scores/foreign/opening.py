@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.foundation import manifest as manifests
-from pipeline.foundation.evaluation import judgements
+from pipeline.foundation import evaluation, manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Lists
 from pipeline.foundation.files.digest import digest, of_folder, sha256
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
-from pipeline.judge.systems import fusion
+from pipeline.judge import systems
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign import scores as making
 from pipeline.judge.systems.scores.foreign.held import Part
@@ -246,7 +245,7 @@ def _of_run(path: Path, columns: Columns) -> Scores:
     """
     known = known_pool(columns)
     if known is None:
-        run, title = runs.read(path, judgements.names.Names(), columns.distance)
+        run, title = runs.read(path, evaluation.judgements.names.Names(), columns.distance)
         pool, has_ids = pool_of_lists(run, columns, path)
     else:
         pool, names = known
@@ -260,5 +259,5 @@ def _reversed(source: Any) -> Any:
     return (
         source.reversed()
         if isinstance(source, Lists)
-        else fusion.combining.WeightedSum([source], [-1.0])
+        else systems.fusion.combining.WeightedSum([source], [-1.0])
     )

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation import judgements, retrieval
+from pipeline.foundation import evaluation
+from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, mistakes
 from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.foundation.parts.errors import InputError
@@ -336,7 +337,9 @@ def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], st
     if known is not None:
         return Sides(held_beside.given, alone[0], alone[1], known), used, ""
     found = identified(shape, held_beside.given, held.columns, held.path)
-    sides = Sides(held_beside.given, alone[0], alone[1], (found.pool, judgements.names.Names()))
+    sides = Sides(
+        held_beside.given, alone[0], alone[1], (found.pool, evaluation.judgements.names.Names())
+    )
     return sides, [*used, *held_beside.used(found)], found.said
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation import judgements
+from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Lists, Side
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import runs
@@ -54,7 +54,7 @@ class Sides(NamedTuple):
     @property
     def names(self) -> Names:
         """Finds ids by how they are written."""
-        return judgements.names.Names() if self.pool is None else self.pool[1]
+        return evaluation.judgements.names.Names() if self.pool is None else self.pool[1]
 
 
 def of_arrays(
@@ -84,7 +84,7 @@ def _as_numbers(candidates: np.ndarray, names: Names, path: Path) -> Ids:
     ids = numbers(candidates.ravel(), names, path, "candidates").reshape(candidates.shape)
     is_text = candidates.dtype.kind in "UST"
     return (
-        np.where((ids == judgements.names.UNKNOWN) & (candidates == ""), PADDING, ids)
+        np.where((ids == evaluation.judgements.names.UNKNOWN) & (candidates == ""), PADDING, ids)
         if is_text
         else ids
     )
