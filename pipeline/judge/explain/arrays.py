@@ -64,8 +64,9 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
 
 
 def _as_measured(vectors: Cells, wanted: Measurement) -> Cells:
-    values = _unit(vectors) if wanted.unit else _floats(vectors)
-    return rounded(values, wanted.vectors)
+    if wanted.unit:
+        return rounded(_unit(vectors), wanted.vectors)
+    return rounded(_floats(vectors), wanted.vectors)
 
 
 def _equalise(rows: Cells, labels: Ids) -> None:
@@ -78,19 +79,22 @@ def _equalise(rows: Cells, labels: Ids) -> None:
 
 def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
     """Refuse scores that take too much of this machine's memory."""
-    needed = shape[0] * shape[1] * bytes_a_cell
+    images, captions = shape
+    needed = images * captions * bytes_a_cell
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if needed > SHARE * memory:
+        scores = f"the scores of {images:,} images x {captions:,} captions"
         raise InputError(
-            f"the scores of {shape[0]:,} images x {shape[1]:,} captions take {needed / 1e9:.1f} GB, and "
-            f"this machine has {memory / 1e9:.1f}: give a part of them, or scores as a .npy file"
+            f"{scores} take {needed / 1e9:.1f} GB, and this machine has {memory / 1e9:.1f}: give a "
+            "part of them, or scores as a .npy file"
         )
 
 
 def _floats(vectors: Cells) -> Cells:
     check_floats(vectors, "vectors", ("items", "dimension"))
-    dtype = np.float64 if vectors.dtype.itemsize == 8 else np.float32
-    return np.asarray(vectors, dtype)
+    if vectors.dtype.itemsize == 8:
+        return np.asarray(vectors, np.float64)
+    return np.asarray(vectors, np.float32)
 
 
 def _unit(vectors: Cells) -> Cells:

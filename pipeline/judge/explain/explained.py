@@ -138,10 +138,8 @@ def _as_dict(variant: Variant, names: list[str]) -> dict[str, Any]:
 def _title(explanation: Explanation) -> str:
     images, captions = explanation.shape
     published = ", ".join(map(str, explanation.published))
-    return (
-        f"{explanation.name}: {images} images x {captions} captions, protocol {explanation.protocol}; "
-        f"published: {published}"
-    )
+    pool = f"{images} images x {captions} captions, protocol {explanation.protocol}"
+    return f"{explanation.name}: {pool}; published: {published}"
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:
@@ -157,7 +155,8 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     # Variants that are farther off than the protocol explain nothing.
     farthest = min((reference.distance for reference in references), default=Decimal("Infinity"))
     nearer = [variant for variant in explanation.tried if variant.distance <= farthest]
-    shown = [_row(variant, is_open) for variant in (*references, *nearer[:rows])]
+    variants = (*references, *nearer[:rows])
+    shown = [_row(variant, is_open) for variant in variants]
     return grid(headings, {"": shown}, texts=1 + is_open)
 
 
@@ -176,7 +175,9 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
     """Say whether something explains the numbers, how many variants do, and how many would by
     chance.
     """
-    what = "the published numbers" if len(explanation.published) > 1 else "the published number"
+    what = "the published number"
+    if len(explanation.published) > 1:
+        what = "the published numbers"
     by_protocol = any(reference.reproduces for reference in explanation.references)
     by_difference = any(variant.differences for variant in explanation.reproducing)
     if by_protocol:
@@ -200,16 +201,14 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
 def _explained_by(explanation: Explanation, what: str) -> str:
     """How many variants give the published numbers."""
     count = sum(bool(variant.differences) for variant in explanation.reproducing)
-    give = "gives" if count == 1 else "give"
-    said = (
-        f"{count} of {counted(len(explanation.tried), 'variant')} {give} {what}: "
-        f"{_by_count(explanation)}."
-    )
+    variants = f"{count} of {counted(len(explanation.tried), 'variant')}"
+    by_count = _by_count(explanation)
     if count == 1:
-        return said
+        return f"{variants} gives {what}: {by_count}."
+    which = "One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
     if len(explanation.published) > 1:
-        return f"{said} These numbers alone do not show which it was."
-    return f"{said} One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
+        which = "These numbers alone do not show which it was."
+    return f"{variants} give {what}: {by_count}. {which}"
 
 
 def _unexplained(explanation: Explanation, what: str) -> str:
@@ -227,8 +226,11 @@ def _unexplained(explanation: Explanation, what: str) -> str:
 def _not_tried(explanation: Explanation) -> str:
     needs = []
     for lacking, words in explanation.not_tried.items():
-        need = "needs" if len(words) == 1 else "need"
-        needs.append(f"{counted(len(words), 'difference')} that {need} {lacking} ({HOW[lacking]})")
+        need = "need"
+        if len(words) == 1:
+            need = "needs"
+        differences = counted(len(words), "difference")
+        needs.append(f"{differences} that {need} {lacking} ({HOW[lacking]})")
     return "Not tried: " + "; ".join(needs)
 
 
@@ -237,9 +239,13 @@ def _by_count(explanation: Explanation) -> str:
     most = max(len(variant.differences) for variant in explanation.tried)
     counts = []
     for number in range(1, most + 1):
-        of_number = [each for each in explanation.tried if len(each.differences) == number]
-        reproducing = sum(variant.reproduces for variant in of_number)
-        counts.append(f"{reproducing} of {len(of_number)} with {counted(number, 'difference')}")
+        tried = 0
+        reproducing = 0
+        for variant in explanation.tried:
+            if len(variant.differences) == number:
+                tried += 1
+                reproducing += variant.reproduces
+        counts.append(f"{reproducing} of {tried} with {counted(number, 'difference')}")
     return ", ".join(counts)
 
 

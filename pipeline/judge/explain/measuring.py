@@ -36,12 +36,16 @@ WAYS = ("i2t", "t2i")
 DECIMALS = 1
 
 
+# (What is a hit, the rule for ties) -> the folds ranked so.
+Folds: TypeAlias = Mapping[tuple[str, str], list[Fold]]
+
+
 class Measuring:
     """The numbers of measurements of a system in one or several splits."""
 
     def __init__(self, splits: Mapping[str, Given]) -> None:
         self.splits = splits
-        self._folds: dict[tuple[object, ...], Mapping[tuple[str, str], list[Fold]]] = {}
+        self._folds: dict[tuple[object, ...], Folds] = {}
         self._values: dict[tuple[object, ...], float] = {}
         # The last product of vectors, and what it is.
         self._product: tuple[tuple[object, ...], Cells] | None = None
@@ -52,15 +56,21 @@ class Measuring:
         """Rank all that measurements share, so that scores are computed once; one matrix is in
         memory at a time.
         """
-        by_ranking = {_ranking(each): each for each in wanted}
-        missing = [each for ranking, each in by_ranking.items() if ranking not in self._folds]
+        missing_by_ranking = {}
+        for measurement in wanted:
+            ranking = _ranking(measurement)
+            if ranking not in self._folds:
+                missing_by_ranking[ranking] = measurement
+        missing = list(missing_by_ranking.values())
         missing.sort(key=lambda measurement: str(_scores(measurement)))
         total = len(self._folds) + len(missing)
         for _, group in groupby(missing, _scores):
             measurements = list(group)
             scores = self._scores(measurements[0])
             for measurement in measurements:
-                folds = {} if scores is None else self._ranked(measurement, scores)
+                folds: Folds = {}
+                if scores is not None:
+                    folds = self._ranked(measurement, scores)
                 self._folds[_ranking(measurement)] = folds
                 progress(len(self._folds), total)
 
@@ -71,10 +81,13 @@ class Measuring:
         if key not in self._values:
             self.rank([wanted])
             folds = self._folds[ranking].get((wanted.hits, wanted.ties))
-            value = np.nan if folds is None else self._number(wanted, metric, way, folds)
-            self._values[key] = value
+            self._values[key] = np.nan
+            if folds is not None:
+                self._values[key] = self._number(wanted, metric, way, folds)
         value = self._values[key]
-        return None if np.isnan(value) else value
+        if np.isnan(value):
+            return None
+        return value
 
     def _scores(self, wanted: Measurement) -> Scores | None:
         given = self.splits[wanted.split]
@@ -92,7 +105,7 @@ class Measuring:
             self._product = name, multiplied(given, wanted)
         return self._product[1]
 
-    def _ranked(self, wanted: Measurement, scores: Scores) -> Mapping[tuple[str, str], list[Fold]]:
+    def _ranked(self, wanted: Measurement, scores: Scores) -> Folds:
         """The folds of a pool, by what is a hit and the rule for ties."""
         given = self.splits[wanted.split]
         relevance = given.relevance(wanted.right)
@@ -117,10 +130,10 @@ class Measuring:
             way = WAYS[way == WAYS[0]]
         values = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
         if wanted.averaged == "images":
-            values = [
-                _by_image(of_fold, fold.ranked(way))
-                for of_fold, fold in zip(values, folds, strict=True)
-            ]
+            of_images = []
+            for of_fold, fold in zip(values, folds, strict=True):
+                of_images.append(_by_image(of_fold, fold.ranked(way)))
+            values = of_images
         if not metric.is_share and wanted.from_zero:
             values = [of_fold - 1 for of_fold in values]
         if metric.is_median and wanted.median != "mean":
@@ -129,8 +142,12 @@ class Measuring:
 
     def _sum_of_recalls(self, wanted: Measurement, metric: RSum, way: str) -> float:
         """A sum of recalls, or a mean of them."""
-        ways = WAYS if metric.summed is not None else (way,)
-        recalls = [self.number(wanted, Hit(k), each) or 0.0 for each, k in product(ways, RECALLS)]
+        ways: tuple[str, ...] = (way,)
+        if metric.summed is not None:
+            ways = WAYS
+        recalls = []
+        for direction, k in product(ways, RECALLS):
+            recalls.append(self.number(wanted, Hit(k), direction) or 0.0)
         if wanted.sum_of_rounded:
             recalls = [round(recall, DECIMALS) for recall in recalls]
         return sum(recalls) / (metric.summed or len(RECALLS))

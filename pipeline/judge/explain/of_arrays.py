@@ -127,4 +127,6 @@ def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:
         raise InputError(
             f"protocol {rules.name}: {images} images cannot be cut into {rules.folds} folds of one size"
         )
-    return images // rules.folds if rules.folds > 1 else otherwise
+    if rules.folds > 1:
+        return images // rules.folds
+    return otherwise

@@ -37,7 +37,9 @@ class Printed:
     @property
     def name(self) -> str:
         """Its name as it is typed: i2t_R@1, RSUM."""
-        return f"{self.direction}_{self.metric}" if self.direction else str(self.metric)
+        if not self.direction:
+            return str(self.metric)
+        return f"{self.direction}_{self.metric}"
 
     @property
     def is_open(self) -> bool:
@@ -67,7 +69,9 @@ class Printed:
             return exact.quantize(self.unit * 10, ROUND_HALF_EVEN).quantize(self.unit)
         up = exact.quantize(self.unit, ROUND_HALF_UP)
         even = exact.quantize(self.unit, ROUND_HALF_EVEN)
-        return up if up == self.number else even
+        if up == self.number:
+            return up
+        return even
 
 
 def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
@@ -174,17 +178,17 @@ def _refuse_out_of_range(printed: Printed) -> None:
 
 def _refuse_falling(numbers: Sequence[Printed]) -> None:
     for way in {printed.direction for printed in numbers}:
-        recalls = sorted(
-            (printed.metric.k, printed.number)
+        recalls = [
+            printed
             for printed in numbers
             if printed.direction == way and printed.metric.name == "R" and printed.metric.k
-        )
-        lead = f"{way}_" if way else ""
-        for (less, low), (more, high) in pairwise(recalls):
-            if high < low:
+        ]
+        recalls.sort(key=lambda recall: (recall.metric.k or 0, recall.number))
+        for less, more in pairwise(recalls):
+            if more.number < less.number:
                 raise InputError(
-                    f"--published: {lead}R@{more} {high} is less than {lead}R@{less} {low}; recalls never "
-                    "fall with K"
+                    f"--published: {more.name} {more.number} is less than {less.name} "
+                    f"{less.number}; recalls never fall with K"
                 )
 
 
@@ -201,11 +205,10 @@ def _row(table: str, which: str) -> PublishedRow:
         return matching[0]
     listed = matching or rows
     shown = "; ".join(_described(row) for row in listed[:LISTED])
-    more = "; …" if len(listed) > LISTED else ""
-    raise InputError(
-        f"{table}: {counted(len(matching), 'row')} with {which!r}; name one by its number or more words: "
-        f"{shown}{more}"
-    )
+    if len(listed) > LISTED:
+        shown += "; …"
+    rows_with_words = f"{counted(len(matching), 'row')} with {which!r}"
+    raise InputError(f"{table}: {rows_with_words}; name one by its number or more words: {shown}")
 
 
 def _words(row: PublishedRow) -> set[str]:

@@ -50,6 +50,9 @@ def search(
     for of_way in searches:
         variants += of_way.variants(given)
     variants.sort(key=_nearness)
+    notes: list[str] = []
+    if row is not None:
+        notes = [doubt.note for doubt in row.doubts]
     return Explanation(
         name=given.name,
         shape=given.shape,
@@ -58,7 +61,7 @@ def search(
         variants=tuple(variants),
         not_tried={lacking: tuple(words) for lacking, words in not_tried.items()},
         by_chance=_by_chance(published, variants),
-        notes=tuple(doubt.note for doubt in row.doubts) if row else (),
+        notes=tuple(notes),
     )
 
 
@@ -94,7 +97,9 @@ def _nearness(variant: Variant) -> tuple[bool, bool, int, Decimal, int]:
     nearest.
     """
     count = len(variant.differences)
-    needed = count if variant.reproduces else 0
+    needed = 0
+    if variant.reproduces:
+        needed = count
     return count > 0, not variant.reproduces, needed, variant.distance, count
 
 
@@ -109,7 +114,9 @@ def _possible(
             continue
         wanted = replace(base, **dict(difference.choices))
         given = splits.get(wanted.split)
-        lacking = "scores of other splits" if given is None else given.lacks(wanted)
+        lacking = "scores of other splits"
+        if given is not None:
+            lacking = given.lacks(wanted)
         if lacking:
             not_tried.setdefault(lacking, []).append(difference.words)
         elif given is not None and not given.is_idle(wanted, base):
@@ -182,10 +189,9 @@ class _Search:
 
     def distance(self, shown: Shown) -> tuple[Decimal, int]:
         """The largest difference from a published number, and how many are equal."""
-        apart = [
-            abs(number - printed.number)
-            for number, printed in zip(shown, self.published, strict=True)
-        ]
+        apart = []
+        for number, printed in zip(shown, self.published, strict=True):
+            apart.append(abs(number - printed.number))
         return max(apart), apart.count(Decimal(0))
 
     def _is_possible(self, choice: Choice) -> bool:
@@ -236,8 +242,9 @@ def _all_but_one(choice: Choice) -> Iterator[Choice]:
 
 def _near(printed: Printed) -> Decimal:
     """How far from a published number others are near it."""
-    most = printed.metric.most if printed.metric.is_share else 1
-    return NEAR * Decimal(most)
+    if not printed.metric.is_share:
+        return NEAR * Decimal(1)
+    return NEAR * Decimal(printed.metric.most)
 
 
 def _by_chance(published: Sequence[Printed], variants: Sequence[Variant]) -> tuple[float, ...]:
@@ -254,12 +261,11 @@ def _by_chance(published: Sequence[Printed], variants: Sequence[Variant]) -> tup
     # How many units each variant is from the published numbers -> the fewest differences.
     fewest: dict[tuple[int, ...], int] = {}
     for variant in variants:
-        steps = tuple(
-            int((number - printed.number) / unit)
-            for number, printed, unit in zip(variant.numbers, published, units, strict=True)
-        )
+        steps = []
+        for number, printed, unit in zip(variant.numbers, published, units, strict=True):
+            steps.append(int((number - printed.number) / unit))
         count = len(variant.differences)
-        fewest[steps] = min(fewest.get(steps, count), count)
+        fewest[tuple(steps)] = min(fewest.get(tuple(steps), count), count)
     most = max((len(variant.differences) for variant in variants), default=0)
-    needed = np.array([fewest.get(steps, most + 1) for steps in map(tuple, drawn.tolist())])
+    needed = np.array([fewest.get(tuple(steps), most + 1) for steps in drawn.tolist()])
     return tuple(float((needed <= count).mean()) for count in range(most + 1))
