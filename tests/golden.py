@@ -1,7 +1,8 @@
 """Golden values: a tiny fixed input of every part that has a version, and some numbers of what it
 makes of it.
 
-    python tests/golden.py             what differs from tests/golden.json
+    python tests/golden.py             what differs from tests/golden.json, and from those of
+                                       the extensions' tests
     python tests/golden.py PART...     write these parts there, after their version was raised in
                                        pipeline/foundation/artefacts/code.py
 """
@@ -13,6 +14,7 @@ import json
 import os
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -41,6 +43,7 @@ from pipeline.foundation.manifest.sample.scenes import compose
 from pipeline.foundation.manifest.sample.shots import choose, tell
 from pipeline.foundation.manifest.sample.wording import FORMS, write_captions
 from pipeline.foundation.settings import ArchitectureSettings, Recipe
+from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems import rescoring
 from pipeline.judge.systems.fusion.methods import FUSIONS
@@ -70,6 +73,7 @@ from pipeline.make.text.tokens import encode, pad
 # The butd engines' own, where `make test` put it
 sys.path.append(str(Path(sys.prefix) / "detectron2-tests"))
 FILE = Path(__file__).with_suffix(".json")
+EXTENSIONS = FILE.parent / "extensions"  # whose parts have their values in a folder each
 PARAMS = Path(__file__).parents[1] / "params.yaml"
 SIZES = tuple(
     f"training.sample.{change}"
@@ -552,8 +556,21 @@ MAKE |= {
 
 def read() -> dict[str, Any]:
     """Part -> its version and values, as they were written."""
-    found: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
+    written: dict[str, Any] = {}
+    for file in (FILE, *sorted(EXTENSIONS.glob(f"*/{FILE.name}"))):
+        written |= json.loads(file.read_text(encoding="utf-8"))
+    return written
+
+
+def file_of(name: str) -> Path:
+    """The file with a part's values: that of its extension, or the core's."""
+    kind, _, part = name.partition("/")
+    if kind not in TABLES or part not in TABLES[kind]:
+        return FILE
+    module = TABLES[kind].module(part)
+    if not module.startswith("pipeline.extensions."):
+        return FILE
+    return EXTENSIONS / module.split(".")[2] / FILE.name
 
 
 def differs(name: str, written: dict[str, Any]) -> str:
@@ -587,10 +604,12 @@ def main(names: list[str]) -> None:
     for name in () if names else MAKE:
         if said := differs(name, written):
             print(said)
-    lines = ",\n".join(
-        f"{json.dumps(name)}: {json.dumps(written[name])}" for name in sorted(written)
-    )
-    FILE.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+    lines_of: dict[Path, list[str]] = defaultdict(list)
+    for name in sorted(written):
+        lines_of[file_of(name)].append(f"{json.dumps(name)}: {json.dumps(written[name])}")
+    for file, lines in lines_of.items():
+        text = ",\n".join(lines)
+        file.write_text(f"{{\n{text}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -11,5 +11,6 @@ EXTENSIONS = (
     "exporters",  # docs/heads.md
     "hard_negatives",  # docs/hard-negatives.md
     "mteb",  # docs/mteb.md
+    "naflex",  # docs/features.md
     "webdataset",  # docs/own-data.md
 )

@@ -31,7 +31,6 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable(
         "grid-feats-x152": "pipeline.make.features.extractors.grid_feats:GridFeatsX152",
         "patch": "pipeline.make.features.extractors.square:Patch",
         "frame": "pipeline.make.features.extractors.square:Frame",
-        "naflex": "pipeline.make.features.extractors.naflex:NaFlex",
         "text-tower": "pipeline.make.features.extractors.text_tower:CaptionTokens",
     },
     "extractors",

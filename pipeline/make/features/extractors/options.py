@@ -122,19 +122,6 @@ class FrameOptions(NetworkOptions):
         return f"frame{self.frames}-{self.network}{self._size}"
 
 
-class NaFlexOptions(EngineOptions):
-    """patches: The most patches of an image."""
-
-    weights: str  # A checkpoint's folder
-    patches: Count = 256
-    ALWAYS_RECORDED = frozenset({"weights", "patches"})
-    LIBRARIES: ClassVar[tuple[str, ...]] = (*EngineOptions.LIBRARIES, "transformers")
-
-    @property
-    def reported_as(self) -> str:
-        return f"naflex{self.patches}-siglip2"
-
-
 class CaptionTokensOptions(EngineOptions):
     """tokens: The most tokens of a caption."""
 

@@ -11,11 +11,11 @@ import torch
 from PIL import Image
 from transformers import Siglip2VisionModel
 
+from pipeline.extensions.naflex.options import NaFlexOptions
 from pipeline.foundation.files import pretrained, weights
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.extractors.base import Computed, Engine, computed
-from pipeline.make.features.extractors.options import NaFlexOptions
 from pipeline.make.features.extractors.runtime import Runtime
 from pipeline.make.features.store import Extra
 
