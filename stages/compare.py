@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import fuse, judged, layout
 from pipeline.judge.systems.scores.foreign import open_system
-from pipeline.judge.systems.scores.system import System
+from pipeline.judge.systems.scores.system import Part, System
 from pipeline.judge.tables import compared
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
@@ -42,9 +42,13 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     _refuse_equal(named)
     protocols = _protocols(paths, dataset, [*chain(*groups)])
-    asked: list[str | Protocol] = [options.rules] if options.rules else protocols
+    asked = protocols
+    if options.rules:
+        asked = [options.rules]
     truth = replace(options.truth.or_of(asked), left_out=settings.manifest.left_out)
-    measured_by = asked if options.rules else truth.protocols(protocols)
+    measured_by: Sequence[str | Protocol] = asked
+    if not options.rules:
+        measured_by = truth.protocols(protocols)
     first = groups[0][0]
     known = first.manifest(options.columns.manifest, paths.manifest, needed=truth.needs_manifest)
     judged_groups = []
@@ -57,7 +61,8 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     say(*(f"note: {note}" for note in notes))
     shown = []
     for title, group in zip(titles, judged_groups, strict=True):
-        shown.append([title] if title else [pool.name for pool in group])
+        names = [title] if title else [pool.name for pool in group]
+        shown.append(names)
     terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
 
 
@@ -68,11 +73,10 @@ def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str 
     by_name = {pool.protocol.name: pool.protocol for pool in pools if pool.protocol}
     if by_name:
         return [*by_name.values()]
-    benchmark = any(
-        pool.made_from.split == "test" and pool.made_from.dataset == dataset for pool in pools
-    )
+    splits = [(pool.made_from.dataset, pool.made_from.split) for pool in pools]
+    split = "test" if (dataset, "test") in splits else None
     card = manifest.dataset(dataset, paths.root)
-    return [*card.protocols_of("test" if benchmark else None)]
+    return [*card.protocols_of(split)]
 
 
 def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:
@@ -94,54 +98,59 @@ def _contrasts(
     """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once
     for all its pairs.
     """
+    how = settings.evaluate
     notes: list[str] = []
-    views = [view for rules in protocols for view in _views(groups, rules)]
-    total = sum(pool.shape[0] for _, every in views for group in every for pool, _ in group)
+    views = list(chain.from_iterable(_views(groups, rules) for rules in protocols))
+    total = sum(part.system.shape[0] for view in views for part in chain(*view.groups))
+    pairs = []
     with Progress("rank", "image", total) as bar:
 
-        def measure(pool: System, rules: str | Protocol) -> Metrics:
+        def measure(part: Part) -> Metrics:
             start = bar.done
+            pool = part.system
             ranked = evaluate(
                 pool.scores,
                 pool.truth,
-                rules,
+                part.rules,
                 ties,
-                settings.evaluate.block_megabytes,
+                how.block_megabytes,
                 lambda done: bar.reach(start + done),
             )
-            notes.extend(each for each in judged.notes(pool, ranked) if each not in notes)
+            notes.extend(note for note in judged.notes(pool, ranked) if note not in notes)
             return ranked
 
-        pairs = [
-            [*combinations([[measure(*each) for each in group] for group in systems], 2)]
-            for _, systems in views
-        ]
-    rows = iter(
-        contrast.together([*chain(*pairs)], settings.evaluate.resamples, settings.evaluate.seed)
-    )
-    return [
-        [next(rows) | label for _ in each] for each, (label, _) in zip(pairs, views, strict=True)
-    ], notes
+        for view in views:
+            ranked = [list(map(measure, group)) for group in view.groups]
+            pairs.append(list(combinations(ranked, 2)))
+    rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed))
+    contrasts = []
+    for view, pairs_of_view in zip(views, pairs, strict=True):
+        contrasts.append([next(rows) | view.label for _ in pairs_of_view])
+    return contrasts, notes
 
 
-def _views(
-    groups: Sequence[Sequence[System]], rules: str | Protocol
-) -> list[tuple[dict[str, str], Sequence[Sequence[tuple[System, str | Protocol]]]]]:
-    """All captions, then those of each language: the split and language, and each system's pool
-    with its rules.
-    """
-    parts = [
-        [{part.language: (part.system, part.rules) for part in pool.parts(rules)} for pool in group]
-        for group in groups
-    ]
-    split = {} if groups[0][0].split is None else {"split": groups[0][0].split}
-    return [
-        (
-            split | ({"language": name} if name else {}),
-            [[part[name] for part in group] for group in parts],
-        )
-        for name in parts[0][0]
-    ]
+@dataclass(frozen=True)
+class _View:
+    """All captions of the systems, or those of one language."""
+
+    label: dict[str, str]  # its split and language, where there are any
+    groups: Sequence[Sequence[Part]]  # of each system, a part for each seed
+
+
+def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_View]:
+    """All captions, then those of each language."""
+    parts = []
+    for group in groups:
+        parts.append([{part.language: part for part in pool.parts(rules)} for pool in group])
+    views = []
+    for language in parts[0][0]:
+        label = {}
+        if groups[0][0].split is not None:
+            label["split"] = groups[0][0].split
+        if language:
+            label["language"] = language
+        views.append(_View(label, [[part[language] for part in group] for group in parts]))
+    return views
 
 
 def _written(
@@ -155,30 +164,29 @@ def _written(
     pool.
     """
     if output == "json":
-        return json.dumps(
-            [
-                {
-                    "systems": dict(zip("ab", names, strict=True)),
-                    "split": None,
-                    "language": None,
-                    "notes": notes,
-                    "letters": dict(zip("ab", letters, strict=True)),
-                    **values,
-                }
-                for each in contrasts
-                for names, letters, values in zip(
-                    combinations(systems, 2),
-                    combinations(contrast.in_letters(each), 2),
-                    each,
-                    strict=True,
-                )
-            ],
-            indent=1,
-        )
+        entries = chain.from_iterable(_entries(systems, view, notes) for view in contrasts)
+        return json.dumps([*entries], indent=1)
     names = [", ".join(group) for group in systems]
     if output == "text":
         return compared.to_text(names, contrasts, explain, terminal.strong)
     return compared.WRITERS[output](names, contrasts, explain)
+
+
+def _entries(
+    systems: Sequence[Sequence[str]], contrasts: Sequence[dict[str, Any]], notes: list[str]
+) -> Iterator[dict[str, Any]]:
+    """The contrasts of one pool as objects, one for each pair."""
+    pairs = combinations(systems, 2)
+    pairs_of_letters = combinations(contrast.in_letters(contrasts), 2)
+    for names, letters, values in zip(pairs, pairs_of_letters, contrasts, strict=True):
+        yield {
+            "systems": dict(zip("ab", names, strict=True)),
+            "split": None,
+            "language": None,
+            "notes": notes,
+            "letters": dict(zip("ab", letters, strict=True)),
+            **values,
+        }
 
 
 def _pools(
@@ -186,55 +194,51 @@ def _pools(
 ) -> list[list[System]]:
     """Open the groups of systems. Options on images and captions apply to scores from elsewhere."""
     none = judged.Columns(judgements=columns.judgements)
-    if columns != none and all(
-        layout.is_store(root / text) for group in named for text, root in group
-    ):
+    if columns != none and all(layout.is_store(root / text) for text, root in chain(*named)):
         raise InputError(
             "similarity stores hold the ids of their images and captions; leave out --manifest, "
             "--split, --captions-per-image and --distance"
         )
     groups = []
     for group in named:
-        groups.append(
-            [
-                open_system(text, none if layout.is_store(root / text) else columns, root=root)
-                for text, root in group
-            ]
-        )
-        for (text, _), pool in zip(group, groups[-1], strict=True):
+        pools = []
+        for text, root in group:
+            known = none if layout.is_store(root / text) else columns
+            pools.append(open_system(text, known, root=root))
+        for (text, _), pool in zip(group, pools, strict=True):
             named_systems.say_read_as(text, pool)
+        groups.append(pools)
     return _fitting(groups)
 
 
 def _fitting(groups: list[list[System]]) -> list[list[System]]:
     """Check that all systems are of one pool, as far as their ids or sizes tell."""
-    every = [*chain(*groups)]
-    silent = next((pool for pool in every if not pool.has_ids), None)
-    if silent and any(pool.has_ids and not _counts_rows(pool) for pool in every):
+    pools = [*chain(*groups)]
+    with_ids = [pool for pool in pools if pool.has_ids]
+    silent = next((pool for pool in pools if not pool.has_ids), None)
+    if silent and not all(map(_counts_rows, with_ids)):
         raise InputError(f"{silent.name}: has no ids, others have; name its --manifest")
-    if silent and any(pool.has_ids for pool in every):  # their ids are numbers of rows and columns
+    if silent and with_ids:  # their ids are numbers of rows and columns
         groups = [[replace(pool, has_ids=True) for pool in group] for group in groups]
-    shapes = {pool.shape: pool.name for pool in every}
-    if len(shapes) > 1 and not all(pool.has_ids for pool in every):
+    shapes = {pool.shape: pool.name for pool in pools}
+    if len(shapes) > 1 and silent:
         (one, first), (other, second) = [*shapes.items()][:2]
         raise InputError(
             f"{first} has {one[0]} images x {one[1]} captions and {second} {other[0]} x {other[1]}: "
             "expected scores of one pool"
         )
-    if alone := next(
-        (pool for pool in every if isinstance(pool.scores, Lists) and len(pool.scores.listed) < 2),
-        None,
-    ):
-        raise InputError(f"{alone.name}: ranks one direction only; systems are compared by both")
+    for pool in pools:
+        if isinstance(pool.scores, Lists) and len(pool.scores.listed) < 2:
+            raise InputError(f"{pool.name}: ranks one direction only; systems are compared by both")
     return groups
 
 
 def _counts_rows(pool: System) -> bool:
     """Whether its ids are the numbers of rows and columns, in any order."""
-    return all(
-        np.array_equal(np.sort(ids), np.arange(len(ids)))
-        for ids in (pool.image_ids, pool.caption_ids)
-    )
+    for ids in (pool.image_ids, pool.caption_ids):
+        if not np.array_equal(np.sort(ids), np.arange(len(ids))):
+            return False
+    return True
 
 
 def _like(first: System, pool: System) -> System:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from pipeline.foundation import manifest
@@ -34,31 +34,28 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
     if options.examples is not None:
         say(*write_all(options.examples), err=False)
         return
-    if [bool(options.images), bool(options.videos), options.without_images].count(True) > 1:
+    ways = [bool(options.images), bool(options.videos), options.without_images]
+    if ways.count(True) > 1:
         raise InputError("give one of --images, --videos and --without-images")
-    given = options.images or options.videos
-    if not (given or options.without_images) and options.annotations is None:
-        manifest.refuse_unknown(options.name or settings.run.dataset, paths.root)
-    card = manifest.dataset(options.name or settings.run.dataset, paths.root)
-    folder = None if options.without_images else given or paths.root / card.images
-    kind: Kind | None = card.kind
-    if options.without_images:
-        kind = None
-    elif given:
-        kind = "video" if options.videos else "image"
+    name = options.name or settings.run.dataset
+    if not any(ways) and options.annotations is None:
+        manifest.refuse_unknown(name, paths.root)
+    card = manifest.dataset(name, paths.root)
+    folder = _folder(paths, card, options)
+    kind = _kind(card, options)
     role_graphs = options.role_graphs
     if role_graphs is None and options.annotations is None and card.role_graphs is not None:
         role_graphs = paths.root / card.role_graphs
     annotations = options.annotations or paths.root / card.annotations
     form = options.form or card.format
-    if card.name in RENDERED_BY and folder is not None and not (given or folder.exists()):
-        raise InputError(f"{folder}: no such folder; `{RENDERED_BY[card.name]}` renders it")
     path = options.out or paths.manifest(card.name)
     remembered = paths.remembered(card.name)
     if not remote.address(path):
         remembered = path.with_name(f".{path.stem}")  # beside it, as what is read of it later
     left_out_csv = remembered / paths.left_out(card.name).name
-    limits = settings.manifest.left_out, (options.on_error or settings.manifest.on_error) == "fail"
+    most_left_out = settings.manifest.left_out
+    on_error = options.on_error or settings.manifest.on_error
+    fails = on_error == "fail"
     sources = [place for place in (folder, annotations, role_graphs) if place is not None]
     request = ManifestRequest.of(
         path,
@@ -68,15 +65,17 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
         items=kind,
         fetch=options.fetch,
         draws=options.draw_splits,
-        left_out=limits[0],
-        fails=limits[1],
+        left_out=most_left_out,
+        fails=fails,
     )
     if request is not None and is_up_to_date(remembered, request):
         say(f"{path}: nothing to do", err=False)
         return
-    left_out = LeftOut("caption", *limits)
+    left_out = LeftOut("caption", most_left_out, fails)
+    draw = all_test
+    if options.draw_splits:
+        draw = drawn_splits.draw
     with Progress("fetch", "image", shown=options.fetch) as bar:
-        draw = drawn_splits.draw if options.draw_splits else all_test
         table = manifest.build(
             card.name,
             folder,
@@ -91,7 +90,10 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
             left_out=left_out,
             say=lambda line: say(line, err=line.startswith("note: ")),
         )
-    with nullcontext() if remote.address(path) else atomic.exclusive(path):
+    alone: AbstractContextManager[object] = nullcontext()
+    if not remote.address(path):
+        alone = atomic.exclusive(path)
+    with alone:
         with Progress("look at photographs", table.noun, len(table.images)) as bar:
             table = manifest.with_checksums(table, remembered / "photographs", bar.update)
         table = table.save(path)
@@ -102,36 +104,73 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
                 record_files(remembered, request, [path])
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(left_out_csv)))
+    _say_compared(paths, card, table)
+
+
+def _folder(paths: Paths, card: manifest.Dataset, options: ManifestOptions) -> Path | None:
+    """The folder of the images or clips; None without them."""
+    if options.without_images:
+        return None
+    given = options.images or options.videos
+    if given:
+        return given
+    folder = paths.root / card.images
+    if card.name in RENDERED_BY and not folder.exists():
+        raise InputError(f"{folder}: no such folder; `{RENDERED_BY[card.name]}` renders it")
+    return folder
+
+
+def _kind(card: manifest.Dataset, options: ManifestOptions) -> Kind | None:
+    """What the captions are of: images, clips, or nothing that is here."""
+    if options.without_images:
+        return None
+    if options.videos:
+        return "video"
+    if options.images:
+        return "image"
+    return card.kind
+
+
+def _say_compared(paths: Paths, card: manifest.Dataset, table: Manifest) -> None:
+    """Print in what the manifest is as the data set's card says."""
     source = Path("manifests", f"{card.name}.yaml")
-    says = (
-        f"as the card {source} says"
-        if (paths.root / source).is_file()
-        else f"as the built-in card {card.name} says"
-    )
+    says = f"as the built-in card {card.name} says"
+    if (paths.root / source).is_file():
+        says = f"as the card {source} says"
     differing, alike, left = manifest.compared(card, table)
-    say(*([f"note: not {says}: {'; '.join(differing)}"] if differing else []))
-    say(
-        *([f"{says}: {'; '.join(alike)}"] if alike else []),
-        *([f"not compared: {'; '.join(left)}"] if left else []),
-        err=False,
-    )
+    if differing:
+        say(f"note: not {says}: {'; '.join(differing)}")
+    if alike:
+        say(f"{says}: {'; '.join(alike)}", err=False)
+    if left:
+        say(f"not compared: {'; '.join(left)}", err=False)
 
 
 def _say(table: Manifest, title: str, path: Path) -> None:
     """Print what the manifest holds."""
     splits = table.images["split"].value_counts()
-    counts = ", ".join(f"{split} {splits[split]:,}" for split in manifest.SPLITS if split in splits)
-    if lacking := [split for split in manifest.SPLITS if split not in splits]:
+    counts = []
+    lacking = []
+    for split in manifest.SPLITS:
+        if split in splits:
+            counts.append(f"{split} {splits[split]:,}")
+        else:
+            lacking.append(split)
+    if lacking:
         say(
             f"note: no {table.noun}s in {' and '.join(lacking)}; a head is trained on train, its best epoch chosen on "
             "val, and its scores measured on test; --draw-splits draws splits where the annotations name none"
         )
-    spoken = ", ".join(
-        f"{name} {(table.table['language'] == name).sum():,}" for name in table.languages
-    )
-    captions = counted(table.captions, "caption") + (f" ({spoken})" if spoken else "")
+    spoken = []
+    for name in table.languages:
+        count = (table.table["language"] == name).sum()
+        spoken.append(f"{name} {count:,}")
+    captions = counted(table.captions, "caption")
+    if spoken:
+        captions += f" ({', '.join(spoken)})"
+    images = counted(len(table.images), table.noun)
     say(
-        f"{title}: {counted(len(table.images), table.noun)} ({counts}), {captions}, digest "
+        f"{title}: {images} ({', '.join(counts)}), {captions}, digest "
         f"{table.digest[:12]} in {path}",
         err=False,
     )
@@ -139,28 +178,25 @@ def _say(table: Manifest, title: str, path: Path) -> None:
 
 def audit(paths: Paths, settings: Settings, options: AuditOptions) -> None:
     """Find images and captions that data sets A and B share, or the splits of A alone."""
-    named = [name.partition(":") for name in (options.one, options.other) if name]
-    every = []
-    for dataset, colon, split in named:
+    names = [name for name in (options.one, options.other) if name]
+    collections = []
+    for name in names:
+        dataset, colon, split = name.partition(":")
         if colon and split not in SPLITS:
             raise InputError(
                 f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon"
             )
-        every.append(
-            collection.Collection.of(Manifest.load(paths.manifest(dataset)), split or None)
-        )
-    (first, _, part), (second, _, rest) = named[0], named[-1]
-    if options.other and first == second and (not part or not rest or part == rest):
-        raise InputError(
-            f"{options.one} and {options.other} hold the same images by definition; name two splits, or {first} alone for "
-            "its own splits"
-        )
+        table = Manifest.load(paths.manifest(dataset))
+        collections.append(collection.Collection.of(table, split or None))
+    if options.other:
+        _refuse_same_images(options.one, options.other)
     prints = []
-    for each in every:
-        with Progress(f"read {each.name}", "image", len(each.files)) as bar:
-            prints.append(fingerprints.take(each, os.cpu_count() or 1, bar.reach))
-    report = findings.compare(every[0], every[-1], (prints[0], prints[-1]), options.alike)
-    name = "-".join(each.replace(":", "-") for each in (options.one, options.other) if each)
+    for images in collections:
+        with Progress(f"read {images.name}", "image", len(images.files)) as bar:
+            prints.append(fingerprints.take(images, os.cpu_count() or 1, bar.reach))
+    both_prints = (prints[0], prints[-1])
+    report = findings.compare(collections[0], collections[-1], both_prints, options.alike)
+    name = "-".join(names).replace(":", "-")
     path = options.out or paths.root / "results" / f"audit-{name}.html"
     # exit code 1 would say something else
     with refusing(
@@ -170,3 +206,16 @@ def audit(paths: Paths, settings: Settings, options: AuditOptions) -> None:
         atomic.write_json(path.with_suffix(".json"), report.as_json())
     say(*report.lines(), f"{path}: pairs side by side", err=False)
     sys.exit(1 if report.leaks else 0)
+
+
+def _refuse_same_images(one: str, other: str) -> None:
+    """Check that two names are not of one data set whole, or of one split."""
+    first, _, part = one.partition(":")
+    second, _, rest = other.partition(":")
+    if first != second:
+        return
+    if not part or not rest or part == rest:
+        raise InputError(
+            f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
+            "its own splits"
+        )
