@@ -5,6 +5,7 @@ a dual encoder.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -117,8 +118,10 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             images,
             asked.device or settings.training_of(dataset).device,
         )
-        # With workers, the network computes there.
-        opened = training.OpenHead.open(use if asked.place is None else replace(use, device="cpu"))
+        here = use
+        if asked.place is not None:  # the network computes there
+            here = replace(use, device="cpu")
+        opened = training.OpenHead.open(here)
         opened.head.require_embeddings()
         if isinstance(opened.source, FeatureStore):
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
@@ -126,24 +129,28 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
         opened.source.check(np.concatenate([part.store_rows for part in parts]))
         made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
         made = made_of_head.with_splits(made, opened.source, parts)
-        sizes = np.cumsum(
-            [[0, 0], *([len(part.image_ids), len(part.caption_ids)] for part in parts)], axis=0
-        )
-        first = {part.name: row for part, row in zip(parts, sizes, strict=False)}
-        every = [piece for part in parts for piece in training.pieces.with_captions(part)]
-        with Progress(path.stem, "image", int(sizes[-1][0])) as bar:
+        # Split -> its first rows of the images' and of the captions' vectors.
+        first_rows = {}
+        images_before = 0
+        captions_before = 0
+        pieces: list[training.pieces.Piece] = []
+        for part in parts:
+            first_rows[part.name] = (images_before, captions_before)
+            images_before += len(part.image_ids)
+            captions_before += len(part.caption_ids)
+            pieces += training.pieces.with_captions(part)
+        with Progress(path.stem, "image", images_before) as bar:
             stored = training.pieces.kept(path, opened, use.device, batch_size, made.recorded())
             words = unknown.counts(parts)
             embedded = training.pieces.run(
-                opened, every, stored, batch_size, use.device, asked.place, bar.piece, words
+                opened, pieces, stored, batch_size, use.device, asked.place, bar.piece, words
             )
             with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
                 for piece, arrays in embedded:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
-                            vectors[at][first[piece.split][at] + getattr(piece, side)] = arrays[
-                                side
-                            ]
+                            rows = first_rows[piece.split][at] + getattr(piece, side)
+                            vectors[at][rows] = arrays[side]
             stored.remove()
         return "\n".join([asked.summary(parts), *unknown.summaries(parts, words)])
 
@@ -151,33 +158,34 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
 
 
 def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size: int) -> None:
-    paths, settings, name, place = asked.paths, asked.settings, asked.name, asked.place
+    paths = asked.paths
+    settings = asked.settings
+    name = asked.name
+    place = asked.place
     dual_encoders.check(encoder.model)
     manifest = Manifest.load(paths.manifest(name))
     manifest.require_photographs("a dual encoder")
-    parts, path = asked.of(manifest), asked.out or paths.encoded(name, encoder.name)
-    photographs = references.of_photographs(manifest, [part.name for part in parts], images)
+    parts = asked.of(manifest)
+    splits = [part.name for part in parts]
+    path = asked.out or paths.encoded(name, encoder.name)
+    photographs = references.of_photographs(manifest, splits, images)
     from pipeline.make.dual_encoders import embedding  # and with it torch
 
-    usage = dual_encoders.Usage(
-        **encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"}),
-        device=asked.device or settings.training_of(name).device,
-    )
-    # With workers, the network computes there.
-    opened = dual_encoders.load(
-        encoder.model, usage if place is None else replace(usage, device="cpu")
-    )
+    device = asked.device or settings.training_of(name).device
+    chosen = encoder.model_dump(exclude={"name", "model", "finetune", "trained_on"})
+    usage = dual_encoders.Usage(**chosen, device=device)
+    usage_here = usage
+    if place is not None:  # the network computes there
+        usage_here = replace(usage, device="cpu")
+    opened = dual_encoders.load(encoder.model, usage_here)
+    identity = records.identity(encoder.model, opened)
     request = EmbedRequest(
-        splits=[part.name for part in parts],
+        splits=splits,
         made_by=records.versions(encoder.model),
-        encoder={
-            "identity": records.identity(encoder.model, opened),
-            **encoder.recorded({"model"}),
-        },
+        encoder={"identity": identity, **encoder.recorded({"model"})},
     )
-    if encoder.name == Source(encoder.model).called and encoder not in encoders_of(
-        paths, settings.run
-    ):
+    is_named_after_model = encoder.name == Source(encoder.model).called
+    if is_named_after_model and encoder not in encoders_of(paths, settings.run):
         records.refuse_another(path, encoder.model, opened)
     job = embedding.Job(
         encoder.model,
@@ -189,24 +197,18 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     )
 
     def embed(draft: Draft) -> str:
-        with Progress(path.stem, "image", sum(len(part.image_ids) for part in parts)) as bar:
-            embedding.embed(
-                path,
-                draft,
-                opened,
-                job,
-                lambda found: records.made_from(
-                    encoder.name, encoder.model, opened, encoder.trained_on, manifest, found
-                ),
-                place,
-                bar.piece,
-            )
-        lines, (member,) = [asked.summary(parts)], Made.model_validate(draft.facts).members
-        for split, found in member.splits.items():
-            lines += opened.notes_on_cut(found["cut_captions"], found["captions"], f" of {split}")
+        made = partial(
+            records.made_from, encoder.name, encoder.model, opened, encoder.trained_on, manifest
+        )
+        total = sum(len(part.image_ids) for part in parts)
+        with Progress(path.stem, "image", total) as bar:
+            embedding.embed(path, draft, opened, job, made, place, bar.piece)
+        lines = [asked.summary(parts)]
+        (member,) = Made.model_validate(draft.facts).members
+        for split, counts in member.splits.items():
+            lines += opened.notes_on_cut(counts["cut_captions"], counts["captions"], f" of {split}")
         return "\n".join(lines)
 
-    unless_up_to_date(
-        path, request, {"manifest": manifest.reference, "photographs": photographs}, embed
-    )
+    made_from = {"manifest": manifest.reference, "photographs": photographs}
+    unless_up_to_date(path, request, made_from, embed)
     records.found_at(path, encoder.model)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 from pipeline.foundation.compute import cluster
 from pipeline.foundation.manifest import Manifest
@@ -36,18 +37,14 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
         "workers": options.processes,
         "on_error": options.on_error,
     }
-    how = settings.extract.model_copy(
-        update={key: value for key, value in changes.items() if value is not None}
-    )
+    given = {key: value for key, value in changes.items() if value is not None}
+    how = settings.extract.model_copy(update=given)
     store = options.out or paths.features(dataset, options.feature)
     target = _target(paths, settings, dataset, store, options.feature, how, options.engine)
     if options.split is not None or options.only is not None:
-        target = replace(
-            target,
-            only=extraction.chosen_images(
-                Manifest.load(target.manifest), options.split, options.only
-            ),
-        )
+        table = Manifest.load(target.manifest)
+        only = extraction.chosen_images(table, options.split, options.only)
+        target = replace(target, only=only)
     if target.is_made(options.images):
         say(f"{store}: nothing to do", err=False)
         return
@@ -64,17 +61,14 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     manifest = Manifest.load(target.manifest)
     if not Progress.quiet:
         say(f"extract {options.feature}: loading the network")
-    several = (
-        extraction.devices(target.runtime.device)
-        if options.scheduler is None
-        else [target.runtime.device]
-    )
+    several = [target.runtime.device]
+    if options.scheduler is None:
+        several = extraction.devices(target.runtime.device)
     if len(several) > 1 and options.processes:
         raise InputError("several devices have a worker each; leave --workers out")
     target = replace(target, runtime=replace(target.runtime, device=several[0]))
-    decoders, writers = (
-        None if count == "auto" else count for count in (how.decoders, how.writers)
-    )
+    decoders = _counted_unless_auto(how.decoders)
+    writers = _counted_unless_auto(how.writers)
     job = extraction.ExtractionJob(
         manifest,
         options.images or manifest.images_folder,
@@ -96,16 +90,18 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
             "warning: bf16 changes a CNN's features (EfficientNet-Lite0: by 7 to 10 % of their norm, the "
             "cosine of a cell with its fp32 falls to 0.94); see docs/measured.md"
         )
-    count = how.workers if len(several) == 1 else len(several)
-    on_workers = (
-        Workers(count, options.scheduler).open()
-        if len(several) == 1
-        else cluster.local(count, on_start=partial(extraction.worker.take_device_of, several))
-    )
+    if len(several) == 1:
+        count = how.workers
+        on_workers = Workers(count, options.scheduler).open()
+    else:
+        count = len(several)
+        on_start = partial(extraction.worker.take_device_of, several)
+        on_workers = cluster.local(count, on_start=on_start)
     with on_workers as place:
         if options.dry_run:
             estimate = extraction.estimate(job, place)
-            say(*_forecast(store, job.noun, estimate, 1 if options.scheduler else count), err=False)
+            in_parallel = 1 if options.scheduler else count
+            say(*_forecast(store, job.noun, estimate, in_parallel), err=False)
             return
         began = time.time_ns()
         with Progress(f"extract {options.feature}", job.noun) as bar:
@@ -123,6 +119,11 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     say(said, err=False)
 
 
+def _counted_unless_auto(count: int | Literal["auto"]) -> int | None:
+    """A number of threads of the settings; None where the extraction is to choose it."""
+    return None if count == "auto" else count
+
+
 def _target(
     paths: Paths,
     settings: Settings,
@@ -135,12 +136,13 @@ def _target(
     """Compose the target: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
+    engine_options = chosen.options if name == chosen.engine else {}
     return extraction.Target(
         paths.manifest(dataset),
         dataset,
         store,
         name,
-        chosen.options if name == chosen.engine else {},
+        engine_options,
         Runtime(extract.device, extract.precision, extract.backend),
         extract.model_dump(include=extraction.CONTENT),
     )
@@ -159,53 +161,55 @@ def _say_needs(
     lacking = [(feature, what) for what in needs.lacks(target.engine, target.options)]
     notes = []
     if target.manifest.is_file() and not target.store.exists():
-        on_cpu, images = extract.device == "cpu", len(Manifest.load(target.manifest).images)
-        fast = (
-            on_cpu
-            and extract.precision == "fp32"
-            and extract.backend != "torch"
-            and bool(find_spec("openvino"))
-        )
+        images = Manifest.load(target.manifest).images
         notes = needs.costs(
             target.engine,
             target.options,
-            images,
-            on_cpu=on_cpu,
-            openvino=fast,
+            len(images),
+            on_cpu=extract.device == "cpu",
+            openvino=_runs_on_openvino(extract),
             workers=extract.workers,
             width=int(extract.dtype[-2:]) // 8,
             store=target.store,
         )
     if lacking:
         other_features = [other for other in settings.run.features if other != feature]
-        needs.refuse(
-            lacking + needs.missing(settings, dataset, other_features),
-            dataset,
-            settings.preset_of(dataset),
-            notes,
-        )
+        lacking += needs.missing(settings, dataset, other_features)
+        needs.refuse(lacking, dataset, settings.preset_of(dataset), notes)
     for note in notes:
         say(f"note: {feature} of {dataset} takes {note}")
+
+
+def _runs_on_openvino(extract: Extract) -> bool:
+    """Whether networks run on OpenVINO, which is several times as fast on a CPU."""
+    if extract.device != "cpu" or extract.precision != "fp32" or extract.backend == "torch":
+        return False
+    return bool(find_spec("openvino"))
 
 
 def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
     """An estimate as lines of text; noun: what is extracted."""
     engine = estimate.engine
-    items = f"at most {counted(engine.items, 'item')} of {engine.dimension} {_one(noun)}"
-    lines = [
-        f"{store}: {engine.reported_as}, {items}"
-        + ("" if engine.trained else ", an untrained network"),
-        f"  to extract  {estimate.images:,} of {counted(estimate.total, noun)}, "
-        f"in {counted(estimate.shards, 'shard')}",
-        f"  on disk     {needs.size_of(estimate.size)} more, {needs.size_of(estimate.free)} free"
-        + ("" if estimate.size < estimate.free else ": NOT ENOUGH"),
-    ]
+    one = f"an {noun}" if noun == "image" else f"a {noun}"
+    of_items = counted(engine.items, "item")
+    made = f"{store}: {engine.reported_as}, at most {of_items} of {engine.dimension} {one}"
+    if not engine.trained:
+        made += ", an untrained network"
+    lines = [made]
     if estimate.changed:
-        lines.insert(
-            1,
+        lines.append(
             f"  in the way  a store made otherwise ({estimate.changed}); an extraction refuses it, "
-            "or with --if-changed redo replaces what changed",
+            "or with --if-changed redo replaces what changed"
         )
+    total = counted(estimate.total, noun)
+    shards = counted(estimate.shards, "shard")
+    lines.append(f"  to extract  {estimate.images:,} of {total}, in {shards}")
+    size = needs.size_of(estimate.size)
+    free = needs.size_of(estimate.free)
+    on_disk = f"  on disk     {size} more, {free} free"
+    if estimate.size >= estimate.free:
+        on_disk += ": NOT ENOUGH"
+    lines.append(on_disk)
     if estimate.images < estimate.total:
         if noun == "caption":
             lines.append("  counted by checksum")
@@ -213,14 +217,12 @@ def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: in
             lines.append(f"  counted by checksum; {noun}s replaced since are found during the run")
     if estimate.seconds is not None:
         whole = timedelta(seconds=round(estimate.seconds / workers))
+        seconds = estimate.seconds / estimate.images
+        probed = counted(estimate.probed, noun)
         lines.append(
             f"  time        {whole} with {counted(workers, 'worker')}; measured now on "
-            f"{counted(estimate.probed, noun)}: {estimate.seconds / estimate.images:.3f} s each"
+            f"{probed}: {seconds:.3f} s each"
         )
     elif estimate.images:
         lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")
     return lines
-
-
-def _one(noun: str) -> str:
-    return f"an {noun}" if noun == "image" else f"a {noun}"

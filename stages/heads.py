@@ -61,9 +61,8 @@ def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
         "device": options.device,
         "processes": options.processes,
     }
-    how = settings.training_of(dataset).model_copy(
-        update={name: value for name, value in given.items() if value is not None}
-    )
+    changes = {name: value for name, value in given.items() if value is not None}
+    how = settings.training_of(dataset).model_copy(update=changes)
     asked: dict[Path, _Head] = {}
     redo = options.if_changed == "redo"
     for name, recipe in recipes.items():
@@ -93,7 +92,9 @@ def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
                 store = paths.features(manifest.dataset, head.feature)
                 source = training.stored(store, manifest, head.recipe)
             by_role = head.others(paths)
-            captions = _captions(paths, settings, manifest) if head.text == "features" else None
+            captions = None
+            if head.text == "features":
+                captions = _captions(paths, settings, manifest)
             job = training.TrainingJob(
                 manifest,
                 source,
@@ -149,12 +150,13 @@ class _Head:
 
     def others(self, paths: Paths) -> dict[str, Path]:
         """The folders of the heads that it starts from and mines negatives by, by their roles."""
-        names = {
-            "start": self.recipe.start
-            and system_name(self.recipe.start, self.feature, self.text, self.seed),
-            "retriever": self.recipe.pairs.retriever,
-        }
-        return {role: paths.head(self.dataset, name) for role, name in names.items() if name}
+        folders = {}
+        if self.recipe.start:
+            start = system_name(self.recipe.start, self.feature, self.text, self.seed)
+            folders["start"] = paths.head(self.dataset, start)
+        if self.recipe.pairs.retriever:
+            folders["retriever"] = paths.head(self.dataset, self.recipe.pairs.retriever)
+        return folders
 
     def is_kept(self, paths: Paths, folder: Path, if_changed: Literal["refuse", "redo"]) -> bool:
         """Whether it is up to date, as far as that is known without loading its inputs."""
@@ -168,9 +170,10 @@ class _Head:
             paths.features(self.dataset, self.feature),
             self.others(paths),
         )
-        return made_from is not None and artefacts.is_kept(
-            folder, request, made_from, training.HeadArtefact.policy(folder, if_changed)
-        )
+        if made_from is None:
+            return False
+        policy = training.HeadArtefact.policy(folder, if_changed)
+        return artefacts.is_kept(folder, request, made_from, policy)
 
 
 def _ask(
@@ -222,15 +225,15 @@ def _recipes(settings: Settings, options: TrainOptions) -> dict[str, Recipe]:
                 raise InputError(
                     f"-S and another option both set {key} of {base}; use -S for all of it, or no -S"
                 )
-        as_shipped = {
-            other: known
-            for other, known in settings.recipes.items()
-            if not _changed(f"recipes.{other}", options.changed)
-        }
+        as_shipped = {}
+        for other, known in settings.recipes.items():
+            if not _changed(f"recipes.{other}", options.changed):
+                as_shipped[other] = known
         taken: Iterable[str] = settings.recipes
         if name not in (None, variation.name(base)):
             taken = _reserved(settings)
-        recipes[named(recipe, name, variation.name(base), as_shipped, taken)] = recipe
+        varied = named(recipe, name, variation.name(base), as_shipped, taken)
+        recipes[varied] = recipe
     return recipes
 
 
@@ -238,12 +241,11 @@ def _reserved(settings: Settings) -> set[str]:
     """The names under which tables show the settings' recipes, and these with another pooling of
     both sides.
     """
-    varied = (
-        Variation(pooling=each).name(base)
-        for base in settings.recipes
-        for each in TABLES["poolings"]
-    )
-    return {*settings.recipes, *varied}
+    reserved = {*settings.recipes}
+    for pooling in TABLES["poolings"]:
+        variation = Variation(pooling=pooling)
+        reserved.update(variation.name(base) for base in settings.recipes)
+    return reserved
 
 
 def _changed(section: str, changes: Iterable[str]) -> bool:
@@ -288,9 +290,9 @@ def _extract_captions(
 
 def _captions(paths: Paths, settings: Settings, manifest: Manifest) -> FeatureStore:
     """The features of captions that a head is trained on."""
-    return FeatureStore(
-        paths.features(manifest.dataset, settings.captions_of(manifest.dataset))
-    ).require(manifest)
+    feature = settings.captions_of(manifest.dataset)
+    store = FeatureStore(paths.features(manifest.dataset, feature))
+    return store.require(manifest)
 
 
 def learn(job: Job[Any], **more: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from pipeline.foundation import manifest
 from pipeline.foundation.files.results import read_json, texts, updating
@@ -18,6 +19,7 @@ from pipeline.judge.tables.table import TableRequest
 from pipeline.make.features.store.layout import read_header
 from pipeline.run.provenance import results
 from pipeline.run.provenance.heads import read_heads
+from pipeline.run.provenance.results import Result
 from pipeline.run.report import figures, names, tables
 from pipeline.run.report.measured import MeasuredSystem, Results, read_metrics
 from pipeline.run.report.tables.systems import NAME, sources, unlisted
@@ -37,7 +39,9 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
             raise InputError(
                 f"{unknown('table', name, tables.TABLES)} (all: {', '.join(tables.TABLES)})"
             )
-    asked = options.chosen or (() if options.every else settings.tables)
+    asked: Collection[str] | None = options.chosen
+    if not asked:
+        asked = () if options.every else settings.tables
     request = TableRequest(
         options.delta,
         options.only or how.table_rows,
@@ -45,76 +49,86 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
         options.bold or how.table_bold,
         options.letters,
     )
-    measured = scored_systems.metrics(paths) if request.measured else {}
-    timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
-    learned = (
-        synthetic.complete_rows(read_json(paths.synthetic, "lab synthetic"))
-        if paths.synthetic.exists()
-        else []
-    )
-    beyond = (
-        results.read(paths.recorded, results.COMMAND)
-        if request.measured and paths.recorded.exists()
-        else {}
-    )
-    inputs = Results(read_metrics(measured), timed, learned, read_metrics(beyond))
-    built = {name: tables.TABLES.find(name)(inputs, request) for name in asked or tables.TABLES}
-    left_out = (
-        [name for name, table in built.items() if not any(sources(table))]
-        if asked is None and measured
-        else []
-    )
-    built = {name: table for name, table in built.items() if name not in left_out}
+    inputs = _results(paths, request)
+    built = {}
+    left_out: list[str] = []
+    for name in asked or tables.TABLES:
+        table = tables.TABLES.find(name)(inputs, request)
+        if asked is None and inputs.systems and not any(sources(table)):
+            left_out.append(name)
+        else:
+            built[name] = table
     paper = Paper(how.column_width, how.text_width, how.text_height)
+    style = options.style or how.table_style
     shown = {name: table for name, table in built.items() if table.panels}
     with updating(paths.tables, built) as making:
         for name, table in shown.items():
-            source = latex.to_latex(table, paper, options.style or how.table_style)
+            source = latex.to_latex(table, paper, style)
             (making / f"{name}.tex").write_text(source, encoding="utf-8")
-            (making / f"{name}.md").write_text(markdown.to_markdown(table, paper), encoding="utf-8")
+            text = markdown.to_markdown(table, paper)
+            (making / f"{name}.md").write_text(text, encoding="utf-8")
         preview = latex.preview(texts(making, tables.TABLES, "tex"))
         (making / "preview.tex").write_text(preview, encoding="utf-8")
-    say(
-        f"{paths.tables}: "
-        + (", ".join(shown) + ", each as .tex and .md" if shown else "no table has rows"),
-        err=False,
-    )
+    written = "no table has rows"
+    if shown:
+        written = f"{', '.join(shown)}, each as .tex and .md"
+    say(f"{paths.tables}: {written}", err=False)
     if left_out:
         say(
             f"left out: {counted(len(left_out), 'table')} in which no system of the run has a row; "
             "`pipeline tables --all` writes them, too, `--table NAME` one alone",
             err=False,
         )
-    if empty := [name for name in built if name not in shown]:
+    empty = [name for name in built if name not in shown]
+    if empty:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
     if not options.chosen:
+        elsewhere = f"; {NAME}.md has it" if NAME in shown else ""
         for name, why in unlisted(inputs, built):
-            say(
-                f"{name}: in none of these papers' tables: {why}"
-                + (f"; {NAME}.md has it" if NAME in shown else ""),
-                err=False,
-            )
+            say(f"{name}: in none of these papers' tables: {why}{elsewhere}", err=False)
+
+
+def _results(paths: Paths, request: TableRequest) -> Results:
+    """What was measured, timed and learned, of which tables are made."""
+    measured: Mapping[str, Result] = {}
+    beyond: Mapping[str, Result] = {}
+    if request.measured:
+        measured = scored_systems.metrics(paths)
+        if paths.recorded.exists():
+            beyond = results.read(paths.recorded, results.COMMAND)
+    learned = []
+    if paths.synthetic.exists():
+        learned = synthetic.complete_rows(read_json(paths.synthetic, "lab synthetic"))
+    return Results(read_metrics(measured), _times(paths), learned, read_metrics(beyond))
+
+
+def _times(paths: Paths) -> dict[str, Any]:
+    """The times of results/throughput.json, where they were measured."""
+    if not paths.throughput.exists():
+        return {}
+    return read_json(paths.throughput, "lab throughput")
 
 
 def draw_figures(paths: Paths, settings: Settings, options: FiguresOptions) -> None:
     """Draw the settings' figures as PDF, SVG and PNG, each with its numbers as CSV and a float for
     LaTeX.
     """
-    run, unreadable = settings.run, list[str]()
-    stores = {feature: paths.features(run.dataset, feature) for feature in FEATURES}
-    items = {
-        feature: read_header(path)[0].items for feature, path in stores.items() if path.exists()
-    }
-    timed = read_json(paths.throughput, "lab throughput") if paths.throughput.exists() else {}
+    run = settings.run
+    unreadable: list[str] = []
+    items = {}
+    for feature in FEATURES:
+        store = paths.features(run.dataset, feature)
+        if store.exists():
+            header, *_ = read_header(store)
+            items[feature] = header.items
     trained = read_heads(paths.head(run.dataset, ""), heads(run), unreadable.append)
-    title = names.NAMES["datasets"].get(
-        run.dataset, manifest.dataset(run.dataset, paths.root).title
-    )
+    card = manifest.dataset(run.dataset, paths.root)
+    title = names.NAMES["datasets"].get(run.dataset, card.title)
     evidence = figures.FigureInputs(
         title,
         trained,
         items,
-        timed,
+        _times(paths),
         _gallery(paths, settings, options.images),
         list(product(run.recipes, run.texts, run.seeds)),
         *_measured(paths, settings),
@@ -147,9 +161,8 @@ def _write(
     with updating(folder, {*drawn, *lacking}) as making:
         for name, drawing in drawn.items():
             figures.save(drawing, making, name, font)
-            (making / f"{name}.tex").write_text(
-                latex.figure(name, drawing.caption, drawing.wide), encoding="utf-8"
-            )
+            source = latex.figure(name, drawing.caption, drawing.wide)
+            (making / f"{name}.tex").write_text(source, encoding="utf-8")
             (making / f"{name}.md").write_text(figures.section(name, drawing), encoding="utf-8")
         preview = latex.preview(texts(making, figures.FIGURES, "tex"))
         (making / "preview.tex").write_text(preview, encoding="utf-8")
@@ -161,18 +174,19 @@ def _measured(paths: Paths, settings: Settings) -> tuple[tuple[MeasuredSystem, .
     """The systems on the run's data set, by the first system's protocol, and the number of training
     images.
     """
-    if not paths.metrics.exists() or not {"training_images", "half_size"} & set(settings.figures):
+    are_drawn = {"training_images", "half_size"} & set(settings.figures)
+    if not paths.metrics.exists() or not are_drawn:
         return (), 0
-    systems = [
-        system
-        for system in read_metrics(scored_systems.metrics(paths))
-        if system.origin.dataset == settings.run.dataset
-    ]
-    first = tuple(
-        system for system in systems if system.origin.protocol == systems[0].origin.protocol
-    )
-    split = manifest.Manifest.load(paths.manifest(settings.run.dataset)).images["split"]
-    return first, int((split == "train").sum())
+    dataset = settings.run.dataset
+    measured = read_metrics(scored_systems.metrics(paths))
+    systems = [system for system in measured if system.origin.dataset == dataset]
+    protocols = [system.origin.protocol for system in systems]
+    first = []
+    for system, protocol in zip(systems, protocols, strict=True):
+        if protocol == protocols[0]:
+            first.append(system)
+    split = manifest.Manifest.load(paths.manifest(dataset)).images["split"]
+    return tuple(first), int((split == "train").sum())
 
 
 def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_systems.Gallery | str:
@@ -180,21 +194,21 @@ def _gallery(paths: Paths, settings: Settings, images: Path | None) -> scored_sy
     is missing.
     """
     ensembles = scored_systems.first(settings, scored_systems.scored(paths, settings))
-    metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
+    metrics = {}
+    if paths.metrics.exists():
+        metrics = scored_systems.metrics(paths)
     if not ensembles:
         return (
             f"a scored system of the run ({scored_systems.run_summary(settings)}): run `pipeline score` and "
             "`pipeline ensemble`"
         )
-    if not (folder := scored_systems.photographs(paths, settings, images)).is_dir():
+    folder = scored_systems.photographs(paths, settings, images)
+    if not folder.is_dir():
         return (
             f"the photographs, and {folder} is no folder: name it with `pipeline figures --images`"
         )
     widest = max(ensembles, key=lambda visual: len(of_ensemble(visual)))
-    return scored_systems.galleries(
-        paths,
-        settings,
-        {widest: ensembles[widest]},
-        images,
-        scored_systems.truth(paths, settings, metrics),
-    )[widest]
+    truth = scored_systems.truth(paths, settings, metrics)
+    shown = {widest: ensembles[widest]}
+    galleries = scored_systems.galleries(paths, settings, shown, images, truth)
+    return galleries[widest]

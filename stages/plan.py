@@ -120,11 +120,14 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     run = settings.run
     card = manifest.dataset(run.dataset, paths.root)
     shown = {"systems": list(systems(run)), "published": _published()}
+    extracted = {name: _recorded(_extract(settings, name)) for name in run.features}
+    trained = {name: _train(paths, settings, name) for name in heads(run)}
+    scored = {name: _recorded(request) for name, request in _scores(paths, settings).items()}
+    measured = {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)}
     tuned = {}
     for encoder in run.encoders:
         if encoder.finetune:
             tuned[encoder.name] = _tune(settings, encoder, encoder.finetune)
-    requests = _scores(paths, settings)
     tables = {
         "tables": settings.tables,
         "typesetting": settings.typesetting.recorded({"figure_font"}),
@@ -136,21 +139,22 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         **shown,
     }
     report = {"report": settings.report.recorded(), **shown}
-    table_bold = settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED)
-    by_tables = _by("tables", *((TABLES, name) for name in settings.tables or TABLES))
-    by_figures = _by("figures", *((FIGURES, name) for name in settings.figures))
+    report |= settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED)
+    data = card.model_dump(exclude={"unstated"})
+    of_tables = [(TABLES, name) for name in settings.tables or TABLES]
+    of_figures = [(FIGURES, name) for name in settings.figures]
     return {
         "sample": settings.sample.recorded() | _by("sample"),
-        "manifest": card.model_dump(exclude={"unstated"}) | _by("manifest", among=[READERS]),
-        "extract": {feature: _recorded(_extract(settings, feature)) for feature in run.features},
-        "train": {name: _train(paths, settings, name) for name in heads(run)},
+        "manifest": data | _by("manifest", among=[READERS]),
+        "extract": extracted,
+        "train": trained,
         "finetune": tuned,
-        "score": {name: _recorded(request) for name, request in requests.items()},
-        "evaluate": {name: _recorded(_evaluate(paths, settings, name)) for name in systems(run)},
+        "score": scored,
+        "evaluate": measured,
         "throughput": _throughput(settings),
-        "tables": tables | by_tables,
-        "figures": figures | by_figures,
-        "report": report | _by("report") | table_bold,
+        "tables": tables | _by("tables", *of_tables),
+        "figures": figures | _by("figures", *of_figures),
+        "report": report | _by("report"),
     }
 
 
@@ -167,15 +171,16 @@ def _by(
     versions = artefacts.versions(*parts)
     for table in among:
         of_table = artefacts.versions(*((table, name) for name in table))
-        versions |= {name: version for name, version in of_table.items() if version != 1}
+        for name, version in of_table.items():
+            if version != 1:
+                versions[name] = version
     return {"versions": versions}
 
 
 def _extract(settings: Settings, feature: str) -> extraction.ExtractRequest:
     engine = settings.engine_of(settings.run.dataset, feature)
-    return extraction.ExtractRequest.of(
-        engine.engine, engine.options, settings.extract.model_dump(include=extraction.CONTENT)
-    )
+    content = settings.extract.model_dump(include=extraction.CONTENT)
+    return extraction.ExtractRequest.of(engine.engine, engine.options, content)
 
 
 def _scores(paths: Paths, settings: Settings) -> dict[str, artefacts.Request]:
@@ -238,11 +243,12 @@ def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
 
 
 def _evaluate(paths: Paths, settings: Settings, name: str) -> EvaluateRequest:
-    run, split = settings.run, settings.score.split
-    of_card = manifest.dataset(run.dataset, paths.root).protocols_of(split)
-    by = (
-        [protocol(_rerank(paths, settings, name).protocol[0])] if name in reranked(run) else of_card
-    )
+    run = settings.run
+    of_card = manifest.dataset(run.dataset, paths.root).protocols_of(settings.score.split)
+    by = of_card
+    if name in reranked(run):
+        rules, _ = _rerank(paths, settings, name).protocol
+        by = [protocol(rules)]
     truth = Truth.of(settings.evaluate).or_of(of_card)
     return EvaluateRequest.of(name, truth.protocols(by), settings.evaluate, truth)
 
@@ -253,7 +259,8 @@ def _published() -> str:
     texts = {}
     for place in (folder, folder / "published"):
         for file in place.iterdir():
-            if file.is_file() and not file.name.endswith(".py"):
+            is_code = file.name.endswith(".py")
+            if file.is_file() and not is_code:
                 texts[file.name] = file.read_text(encoding="utf-8")
     return digest.digest(texts)[:16]
 

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import unicodedata
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from typing import Any
 import click
 
 from pipeline.foundation import manifest
-from pipeline.foundation.files import gallery_file, parsing
+from pipeline.foundation.files import parsing
+from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import sample
 from pipeline.foundation.parts import extras
@@ -46,32 +48,39 @@ def init(options: InitOptions) -> None:
         raise InputError("--images or --videos needs --captions, and --captions one of them")
     else:
         name = options.name
-        if name is None:  # after the folder
-            letters = unicodedata.normalize("NFKD", options.folder.absolute().name)
-            bare = "".join(each for each in letters if not unicodedata.combining(each))
-            name = re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
-        written = _own(
-            options.folder,
-            files,
-            options.captions,
-            options.form,
-            name,
-            "video" if options.videos else "image",
-        )
+        if name is None:
+            name = _name_after(options.folder)
+        kind: Kind = "video" if options.videos else "image"
+        written = _own(options.folder, files, options.captions, options.form, name, kind)
     say(f"{options.folder}: {', '.join(written)}", err=False)
-    target = f"./{options.folder}" if str(options.folder).startswith("-") else str(options.folder)
-    steps = [
-        *([extras.line("sample")] if find_spec("dvc") is None else []),  # it brings DVC
-        *([] if options.folder == Path() else [f"cd {shlex.quote(target)}"]),
-        "dvc repro",
-    ]
     if new.is_without_git(options.folder):
         say(NO_GIT, err=False)
-    click.echo(f"Next{'' if files else ', for the built-in sample'}: {' && '.join(steps)}")
+    next_ = "Next" if files else "Next, for the built-in sample"
+    click.echo(f"{next_}: {' && '.join(_steps(options.folder))}")
+
+
+def _name_after(folder: Path) -> str:
+    """The name of a data set after its project's folder."""
+    letters = unicodedata.normalize("NFKD", folder.absolute().name)
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return re.sub(r"[^A-Za-z0-9]+", "_", bare).strip("_") or "own"
+
+
+def _steps(folder: Path) -> list[str]:
+    """What to type next, to run the stages of a new project."""
+    steps = []
+    if find_spec("dvc") is None:
+        steps.append(extras.line("sample"))  # it brings DVC
+    if folder != Path():
+        target = str(folder)
+        if target.startswith("-"):
+            target = f"./{target}"
+        steps.append(f"cd {shlex.quote(target)}")
+    return [*steps, "dvc repro"]
 
 
 def _own(
-    folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: gallery_file.Kind
+    folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: Kind
 ) -> list[str]:
     """Write a project for a user's own photographs or clips, and say what was chosen."""
     noun = "clips" if kind == "video" else "images"
@@ -95,11 +104,11 @@ def _own(
     say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
-    say(
-        f"{name}: {len(data.table.images)} {noun} ({counts}), {counted(data.table.captions, 'caption')}"
-        + ("; the captions name no splits, so these were drawn" if data.drawn else ""),
-        err=False,
-    )
+    of_captions = counted(data.table.captions, "caption")
+    said = f"{name}: {len(data.table.images)} {noun} ({counts}), {of_captions}"
+    if data.drawn:
+        said += "; the captions name no splits, so these were drawn"
+    say(said, err=False)
     for feature, why in data.left_out.items():
         say(f"{feature}: left out, {why}", err=False)
     chosen = data.training
@@ -122,34 +131,31 @@ def show_settings(paths: Paths, settings: Settings, options: SettingsOptions) ->
         click.echo(_sections(), nl=False)
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
-    section, _, rest = (options.key or "").partition(".")
-    if (
-        section == "training" and paths.manifest(name := rest.partition(".")[0]).is_file()
-    ):  # else its preset's
-        part[section].setdefault(
-            name, settings.training_of(name).model_dump(mode="json", by_alias=True)
-        )
+    keys = options.key.split(".") if options.key else []
+    # A data set has its own settings of training beside its preset's.
+    if len(keys) > 1 and keys[0] == "training" and paths.manifest(keys[1]).is_file():
+        of_dataset = settings.training_of(keys[1]).model_dump(mode="json", by_alias=True)
+        part["training"].setdefault(keys[1], of_dataset)
     if options.every:
         click.echo(f"# What each means: {SHIPPED}")
-    for name in options.key.split(".") if options.key else ():
-        part = look_up("setting", name, part if isinstance(part, dict) else {})
-    listed = (
-        "".join(f"{name}\n" for name in part)
-        if options.names and isinstance(part, dict)
-        else parsing.to_yaml(part)
-    )
+    for key in keys:
+        parts = part if isinstance(part, dict) else {}
+        part = look_up("setting", key, parts)
+    if options.names and isinstance(part, dict):
+        listed = "".join(f"{name}\n" for name in part)
+    else:
+        listed = parsing.to_yaml(part)
     click.echo(listed.removesuffix("...\n"), nl=False)
 
 
 def _sections() -> str:
     """What each section of the settings holds, and how to print one."""
+    sections = []
+    for name, field in Settings.model_fields.items():
+        about = field.description or inspect.getdoc(field.annotation) or ""
+        sections.append((name, about.partition(".")[0]))
     page = click.HelpFormatter()
-    page.write_dl(
-        [
-            (name, (field.description or inspect.getdoc(field.annotation) or "").partition(".")[0])
-            for name, field in Settings.model_fields.items()
-        ]
-    )
+    page.write_dl(sections)
     page.write_paragraph()
     page.write_text(
         "`pipeline settings training` prints a section, `pipeline settings training.light` a part of it, "
@@ -162,19 +168,20 @@ def render_sample(paths: Paths, settings: Settings, options: SampleOptions) -> N
     """Render the built-in sample corpus: scenes with five captions each, the same bytes each
     time.
     """
-    name, unit, render = (
-        ("sample_video", "clip", sample.render_shots)
-        if options.video
-        else ("sample", "image", sample.render)
-    )
-    count, size, seed = (
-        (settings.sample_video if options.video else settings.sample).model_dump().values()
-    )
+    name = "sample"
+    unit = "image"
+    render: Callable[..., object] = sample.render
+    chosen = settings.sample.model_dump()
+    if options.video:
+        name = "sample_video"
+        unit = "clip"
+        render = sample.render_shots
+        chosen = settings.sample_video.model_dump()
+    count, size, seed = chosen.values()
     folder = paths.root / "data" / name
+    processes = len(os.sched_getaffinity(0))
     with Progress(name, unit, count) as bar:
-        render(
-            folder, count, size, seed, progress=bar.reach, processes=len(os.sched_getaffinity(0))
-        )
+        render(folder, count, size, seed, progress=bar.reach, processes=processes)
     say(f"{count} {unit}s and their captions in {folder}", err=False)
 
 
@@ -191,9 +198,8 @@ def show_machine() -> None:
         f"torch {torch.__version__}",
         err=False,
     )
-    say(
-        f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
-        + (", so --precision bf16 is refused" if slower > 1 else ""),
-        err=False,
-    )
+    said = f"  bfloat16: a product takes {slower:.2g} times as long as in float32"
+    if slower > 1:
+        said += ", so --precision bf16 is refused"
+    say(said, err=False)
     say(f"  kept in {measured.kept_in()}; delete it to have all of it measured again", err=False)

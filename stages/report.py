@@ -40,19 +40,20 @@ def write_report(paths: Paths, settings: Settings, options: ReportOptions) -> No
         write_text(paths.report, text)
         _keep_curves(paths, settings)
     say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
-    if (
-        side := contents["explorer"].get("thumbnail", settings.report.thumbnail)
-    ) < settings.report.thumbnail:
+    asked_side = settings.report.thumbnail
+    side = contents["explorer"].get("thumbnail", asked_side)
+    if side < asked_side:
         say(
-            f"thumbnails have {side} pixels instead of {settings.report.thumbnail}, so that the page stays "
+            f"thumbnails have {side} pixels instead of {asked_side}, so that the page stays "
             "small; fewer report.queries have larger ones",
             err=False,
         )
     thumbs = [image["thumb"] for image in contents["explorer"].get("images", ())]
     if None in thumbs:
         folder = scored_systems.photographs(paths, settings, options.images)
-        why = "" if folder.is_dir() else ", there is no such folder; name it with --images"
-        where = f"not readable in {folder}{why}"
+        where = f"not readable in {folder}"
+        if not folder.is_dir():
+            where += ", there is no such folder; name it with --images"
         if folder == Path():
             where = "have no folder in the manifest; name it with --images"
         unreadable.append(f"{thumbs.count(None)} of {len(thumbs)} photographs {where}")
@@ -86,10 +87,14 @@ def _contents(
     unreadable: Callable[[str], object],
     progress: Callable[[str], object],
 ) -> page.Page:
-    run, dataset = settings.run, settings.run.dataset
-    card, ours = manifest.dataset(dataset, paths.root), heads(run)
+    run = settings.run
+    dataset = run.dataset
+    card = manifest.dataset(dataset, paths.root)
+    heads_of_run = heads(run)
     scored = scored_systems.scored(paths, settings)
-    metrics = scored_systems.metrics(paths) if paths.metrics.exists() else {}
+    metrics = {}
+    if paths.metrics.exists():
+        metrics = scored_systems.metrics(paths)
     order = {name: place for place, name in enumerate(headline.best_first(metrics))}
 
     def place(name: str) -> int:
@@ -98,10 +103,10 @@ def _contents(
         """
         return order.get(name, len(order))
 
-    trained = sorted(
-        read_heads(paths.head(dataset, ""), ours, unreadable), key=lambda head: place(head.name)
-    )
-    of_run = [head for head in trained if head.name in ours]
+    finished = read_heads(paths.head(dataset, ""), heads_of_run, unreadable)
+    trained = sorted(finished, key=lambda head: place(head.name))
+    of_run = [head for head in trained if head.name in heads_of_run]
+    further = [head for head in trained if head.name not in heads_of_run]
     features = {}
     for feature in run.features:
         path = paths.features(dataset, feature)
@@ -120,15 +125,10 @@ def _contents(
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    # Shown first: the ensembles of fewest and of most features; where no head of the run is scored,
-    # the other systems.
-    candidates = scored_systems.first(settings, scored) or shown
-    if candidates:
-        stems = [store.path.stem for name, store in candidates.items() if name in run.ensembles]
-        if not stems:
-            stems = [store.path.stem for store in candidates.values()]
+    first_shown = _first_shown(settings, scored, shown)
+    if first_shown:
         galleries = scored_systems.galleries(paths, settings, shown, images, truth)
-        explored = explorer.gather(galleries, (stems[0], stems[-1]), settings.report, progress)
+        explored = explorer.gather(galleries, first_shown, settings.report, progress)
     pool = f"{card.title}, {settings.score.split} split"
     ensembles = _ensembles(settings, scored)
     described = {head.name: head.record.model_dump() for head in of_run}
@@ -139,7 +139,7 @@ def _contents(
         "identity": identity.of_run(pool, metrics, scored, of_run, features),
         "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
         "curves": charts.curves(of_run),
-        "further_curves": charts.curves([head for head in trained if head.name not in ours]),
+        "further_curves": charts.curves(further),
         "effects": systems.effects(ensembles, protocol, settings.evaluate, judge, progress),
         "hubs": systems.hubs(shown, settings.evaluate, progress),
         "explorer": explored,
@@ -149,6 +149,20 @@ def _contents(
         "stores": list(features),
         "provenance": _provenance(paths, settings, card, features, metrics, described),
     }
+
+
+def _first_shown(
+    settings: Settings, scored: Mapping[str, System], shown: Mapping[str, System]
+) -> tuple[str, str] | None:
+    """The two systems that the explorer shows first: the ensembles of fewest and of most features;
+    where no head of the run is scored, the other systems.
+    """
+    candidates = scored_systems.first(settings, scored) or shown
+    if not candidates:
+        return None
+    ensembles = [store for name, store in candidates.items() if name in settings.run.ensembles]
+    stems = [store.path.stem for store in ensembles or candidates.values()]
+    return stems[0], stems[-1]
 
 
 def _made_from(store: Path) -> dict[str, Any]:
@@ -161,20 +175,24 @@ def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, di
     """The run's ensembles with all members scored, for the first such seed: title -> feature ->
     similarity store.
     """
-    run, whole, order = settings.run, {}, [*scored]
+    run = settings.run
+    order = [*scored]
+    ensembles = {}
     for recipe, text, name in product(run.recipes, run.texts, run.ensembles):
         for seed in run.seeds:
-            members_ = {
-                system_name(recipe, feature, text, seed): feature for feature in of_ensemble(name)
-            }
-            if members_.keys() <= scored.keys():
-                title = f"{names.features(name)}: {names.method(recipe)}, {names.encoder(text)}, seed {seed}"
-                ensemble = system_name(recipe, name, text, seed)
-                whole[order.index(ensemble) if ensemble in scored else len(order), title] = {
-                    members_[of]: scored[of].path for of in order if of in members_
-                }
-                break
-    return {title: whole[place, title] for place, title in sorted(whole)}
+            feature_of = {}
+            for feature in of_ensemble(name):
+                feature_of[system_name(recipe, feature, text, seed)] = feature
+            if not feature_of.keys() <= scored.keys():
+                continue
+            members = [member for member in order if member in feature_of]
+            stores = {feature_of[member]: scored[member].path for member in members}
+            ensemble = system_name(recipe, name, text, seed)
+            place = order.index(ensemble) if ensemble in scored else len(order)
+            made_by = f"{names.method(recipe)}, {names.encoder(text)}, seed {seed}"
+            ensembles[place, f"{names.features(name)}: {made_by}"] = stores
+            break
+    return {title: ensembles[place, title] for place, title in sorted(ensembles)}
 
 
 def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
@@ -216,19 +234,21 @@ def _provenance(
     if table.exists():
         data["manifest digest"] = manifest.Manifest.load(table).digest
     used = settings.model_dump(include={"run", "extract", "score", "evaluate", "report"})
-    used["features"] = {
-        name: settings.engine_of(run.dataset, name).model_dump() for name in run.features
-    }
-    used["recipes"] = {
-        name: settings.recipe(name).model_dump()
-        for name in (*run.recipes, *run.ablations)
-        if name in settings.recipes
-    }
+    engines = {}
+    for name in run.features:
+        engines[name] = settings.engine_of(run.dataset, name).model_dump()
+    recipes = {}
+    for name in (*run.recipes, *run.ablations):
+        if name in settings.recipes:
+            recipes[name] = settings.recipe(name).model_dump()
+    used["features"] = engines
+    used["recipes"] = recipes
     used["training"] = settings.training_of(run.dataset).model_dump()
-    return {
-        "Data": data,
-        "Settings of the run": used,
-        **{f"Features: {name}": _made_from(path) for name, path in features.items()},
-        **{f"Head: {name}": description for name, description in described.items()},
-        **{f"System: {name}": metrics[name].record.facts for name in headline.best_first(metrics)},
-    }
+    sections = {"Data": data, "Settings of the run": used}
+    for name, path in features.items():
+        sections[f"Features: {name}"] = _made_from(path)
+    for name, description in described.items():
+        sections[f"Head: {name}"] = description
+    for name in headline.best_first(metrics):
+        sections[f"System: {name}"] = metrics[name].record.facts
+    return sections

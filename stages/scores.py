@@ -96,36 +96,37 @@ def _score(
     """Write a head's scores, and say how many. used: arguments of `HeadUse`, whose import brings
     torch.
     """
-    use, pieces, place = training.HeadUse(*used), training.pieces, opened_place()
-    # With workers, the network computes there.
-    opened = training.OpenHead.open(use if place is None else replace(use, device="cpu"))
-    split, batch_size = opened.split(settings.score.split), settings.score.batch_size
+    use = training.HeadUse(*used)
+    pieces = training.pieces
+    place = opened_place()
+    here = use
+    if place is not None:  # the network computes there
+        here = replace(use, device="cpu")
+    opened = training.OpenHead.open(here)
+    split = opened.split(settings.score.split)
+    batch_size = settings.score.batch_size
     opened.source.check(split.store_rows)
     made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, [split])
     noun = opened.manifest.noun
     with Progress(path.stem, noun, len(split.image_ids)) as bar:
         finished = pieces.kept(path, opened, use.device, batch_size, made.recorded())
         embeds = opened.head.embeds
-        every = (
-            pieces.apart(opened, split, batch_size)
-            if embeds
-            else pieces.against_all(opened, split, batch_size)
-        )
+        if embeds:
+            tasks = pieces.apart(opened, split, batch_size)
+        else:
+            tasks = pieces.against_all(opened, split, batch_size)
         words = unknown.counts([split])
         computed = pieces.run(
-            opened, every, finished, batch_size, use.device, place, bar.piece, words
+            opened, tasks, finished, batch_size, use.device, place, bar.piece, words
         )
         if embeds:
             layout.write_products(draft, *pieces.vectors(computed, split), split, made)
         else:
             layout.write(draft, [Matrix(pieces.matrix(computed, split))], split, made)
         finished.remove()
-    return "\n".join(
-        [
-            f"{len(split.image_ids)} {noun}s x {counted(len(split.captions), 'caption')} of {split.name}",
-            *unknown.summaries([split], words),
-        ]
-    )
+    captions = counted(len(split.captions), "caption")
+    scored = f"{len(split.image_ids)} {noun}s x {captions} of {split.name}"
+    return "\n".join([scored, *unknown.summaries([split], words)])
 
 
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
@@ -135,7 +136,8 @@ def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
         return source.path if is_store else None
     source.refuse_encoder(dataset)
     store = paths.encoded(dataset, source.named)
-    return store if store.exists() and not paths.head(dataset, source.named).exists() else None
+    is_of_head = paths.head(dataset, source.named).exists()
+    return store if store.exists() and not is_of_head else None
 
 
 def _score_embeddings(
@@ -145,7 +147,8 @@ def _score_embeddings(
     they must be of.
     """
     embedded = System.open_vectors(path)
-    dataset, split = embedded.made_from.dataset, settings.score.split
+    dataset = embedded.made_from.dataset
+    split = settings.score.split
     if asked not in (None, dataset):
         raise InputError(
             f"--dataset {asked}: {path} holds embeddings of {dataset}; name another store"
@@ -153,12 +156,15 @@ def _score_embeddings(
     target = paths.similarity(dataset, path.stem, split)
 
     def multiply(draft: Draft) -> str:
-        vectors = records.of_split(embedded, Manifest.load(paths.manifest(dataset)), split)
+        manifest = Manifest.load(paths.manifest(dataset))
+        vectors = records.of_split(embedded, manifest, split)
         with Progress(path.stem, "image", len(vectors.images)) as bar:
             layout.write_products(
                 draft, vectors.images, vectors.captions, vectors.split, vectors.made_from, bar.reach
             )
-        return f"{counted(len(vectors.images), 'image')} x {counted(len(vectors.captions), 'caption')} of {split}"
+        images = counted(len(vectors.images), "image")
+        captions = counted(len(vectors.captions), "caption")
+        return f"{images} x {captions} of {split}"
 
     made_from = {
         "vectors": embedded.reference,
@@ -189,16 +195,16 @@ def rescore(paths: Paths, settings: Settings, options: RescoreOptions) -> None:
         if "bank" not in RESCORERS.declared(options.name).model_fields:
             raise InputError(f"{options.name} takes no --bank; leave it out")
         step = Rescore.of(**step.model_dump() | {"bank": options.bank})
-    _rescore(
-        paths, dataset, settings.score.split, step.applied_to(options.system), options.system, step
-    )
+    made = step.applied_to(options.system)
+    _rescore(paths, dataset, settings.score.split, made, options.system, step)
 
 
 def _rescore(paths: Paths, dataset: str, split: str, name: str, system: str, step: Rescore) -> None:
     path = paths.similarity(dataset, name, split)
     source = System.open_named(paths.similarity(dataset, system, split))
     request = RescoreRequest(name=name, rescorer=step.name, options=step.options)
-    made, made_from = stored.made(source, request), stored.made_from(source, request, paths)
+    made = stored.made(source, request)
+    made_from = stored.made_from(source, request, paths)
 
     def rescore(draft: Draft) -> str:
         corrected = stored.compute(source.check(), made, made_from, paths)

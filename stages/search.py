@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from pipeline.foundation.evaluation.retrieval.collection import Side
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE, of_owners
 from pipeline.foundation.evaluation.retrieval.top import INDEXES
 from pipeline.foundation.files import atomic, gallery_file, images, regular
@@ -35,7 +36,9 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
     texts = _texts(options.text, options.image, options.file)
     photograph = _decoded(options.image) if options.image else None
     INDEXES.module(options.index)
-    find = options.find or ("images" if options.image is None else "captions")
+    find = options.find
+    if find is None:
+        find = "images" if options.image is None else "captions"
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     dataset = options.dataset or settings.run.dataset
@@ -48,8 +51,10 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
         name = store.made_from.members[0].head
         learned_from = options.dataset or store.made_from.training_data
         queries = _by_head(paths, learned_from, name, store, texts, photograph)
-    vectors = store.vectors("image" if find == "images" else "caption")
-    nearest = INDEXES.find(options.index)(vectors).top(queries, min(options.top, len(vectors)))
+    side: Side = "image" if find == "images" else "caption"
+    vectors = store.vectors(side)
+    index = INDEXES.find(options.index)(vectors)
+    nearest = index.top(queries, min(options.top, len(vectors)))
     shown = Manifest.load(paths.manifest(store.made_from.dataset))
     asked = [f"“{text}”" for text in texts] or [str(options.image)]
     if shown.digest != store.made_from.manifest:
@@ -59,9 +64,9 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
         )
     of_queries = _hits(shown, store, find == "captions", *nearest)
     image = gallery_file.GalleryFile(str(options.image)) if options.image else None
-    sections = [
-        html.Section(query, hits, image) for query, hits in zip(asked, of_queries, strict=True)
-    ]
+    sections = []
+    for query, hits in zip(asked, of_queries, strict=True):
+        sections.append(html.Section(query, hits, image))
     path = options.out or paths.root / "results" / "search.html"
     searched = f"{store.made_from.dataset} ({store.split})"
     queries_named = sections[0].query if len(sections) == 1 else f"{len(sections)} texts"
@@ -71,12 +76,12 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
         if len(sections) > 1:
             say(section.query, err=False)
         for hit in section.hits:
-            shown_text = hit.found if hit.found is not None else next(iter(hit.captions), "")
-            say(
-                f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}  "
-                f"{hit.file.title if hit.file else '(no image)'}  {shown_text}",
-                err=False,
-            )
+            text = hit.found
+            if text is None:
+                text = next(iter(hit.captions), "")
+            file = hit.file.title if hit.file else "(no image)"
+            ranked = f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}"
+            say(f"{ranked}  {file}  {text}", err=False)
     say(f"{path}: thumbnails of these, from {searched}", err=False)
 
 
@@ -92,12 +97,12 @@ def _store(
         return System.open_vectors(source.path, remembered)
     if source:
         source.refuse_encoder(dataset)
-    run, trained_on = settings.run, Manifest.load(paths.manifest(dataset)).dataset
-    name = (
-        source.named
-        if source
-        else system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
-    )
+    trained_on = Manifest.load(paths.manifest(dataset)).dataset
+    if source:
+        name = source.named
+    else:
+        run = settings.run
+        name = system_name(run.recipes[0], run.features[0], run.texts[0], run.seeds[0])
     place = paths.similarity(trained_on, name, settings.score.split)
     head = paths.head(trained_on, name)
     if not place.exists() and not head.exists():
@@ -114,7 +119,8 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
     """The texts to search with, none for an image. Raises InputError unless there is one kind of
     query.
     """
-    if [text, image, file].count(None) != 2 or (text is not None and not text.strip()):
+    is_blank = text is not None and not text.strip()
+    if is_blank or [text, image, file].count(None) != 2:
         raise InputError("give exactly one of a text, --image and --queries")
     if file is None:
         return [text] if text is not None else []
@@ -170,17 +176,11 @@ def _by_head(
     for text in texts:
         unknown, words = trained.text.unknown(text)
         if len(unknown) == words:
-            warnings.warn(
-                f"“{text}”: holds no word that the head knows, so the results mean nothing",
-                InputWarning,
-                stacklevel=1,
-            )
+            warning = f"“{text}”: holds no word that the head knows, so the results mean nothing"
+            warnings.warn(warning, InputWarning, stacklevel=1)
         elif unknown:
-            warnings.warn(
-                f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}",
-                InputWarning,
-                stacklevel=1,
-            )
+            warning = f"“{text}”: the head does not know {', '.join(dict.fromkeys(unknown))}"
+            warnings.warn(warning, InputWarning, stacklevel=1)
     return trained.embed_captions(texts, 32)  # in batches as a split's captions
 
 
@@ -193,30 +193,27 @@ def _hits(
     manifest: Manifest, store: System, captions: bool, candidates: np.ndarray, products: np.ndarray
 ) -> Iterator[list[html.Hit]]:
     """For each query, the found images, or the images of the found captions."""
-    ids, rows = (
-        manifest.images["image_id"].to_numpy(),
-        store.caption_image[candidates] if captions else candidates,
-    )
+    ids = manifest.images["image_id"].to_numpy()
+    rows = store.caption_image[candidates] if captions else candidates
     images = of_owners(store.image_ids, rows)
     texts = manifest.rows(
         ["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)]
     )
 
     def hit(rank: int, place: int, similarity: float, image_id: int) -> html.Hit:
-        owned = texts[texts["image_id"] == image_id]
+        of_image = texts[texts["image_id"] == image_id]
         if image_id == NO_IMAGE:
-            owned = owned[owned["caption_id"] == store.caption_ids[place]]
-        match = (
-            str(owned.loc[owned["caption_id"] == store.caption_ids[place], "caption"].iloc[0])
-            if captions
-            else None
-        )
-        file = (
-            None
-            if image_id == NO_IMAGE
-            else manifest.gallery(rows=[int(np.argmax(ids == image_id))])[0]
-        )
-        return html.Hit(rank, similarity, image_id, file, owned["caption"].tolist(), match)
+            of_image = of_image[of_image["caption_id"] == store.caption_ids[place]]
+        match = None
+        if captions:
+            is_match = of_image["caption_id"] == store.caption_ids[place]
+            match = str(of_image.loc[is_match, "caption"].iloc[0])
+        file = None
+        if image_id != NO_IMAGE:
+            (file,) = manifest.gallery(rows=[int(np.argmax(ids == image_id))])
+        return html.Hit(rank, similarity, image_id, file, of_image["caption"].tolist(), match)
 
-    for ranked in zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True):
-        yield [hit(rank, *each) for rank, each in enumerate(zip(*ranked, strict=True), start=1)]
+    of_queries = zip(candidates.tolist(), products.tolist(), images.tolist(), strict=True)
+    for columns in of_queries:
+        ranked = enumerate(zip(*columns, strict=True), start=1)
+        yield [hit(rank, *values) for rank, values in ranked]

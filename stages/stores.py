@@ -64,27 +64,25 @@ def verify_store(paths: Paths, settings: Settings, options: VerifyOptions) -> No
         say(fault, err=False, colour=terminal.judged)
     if faults_of_description:
         if not options.repair:
-            raise InputError(f"{faults_of_description[0][1]}; {REPAIR}")
+            _, first_fault = faults_of_description[0]
+            raise InputError(f"{first_fault}; {REPAIR}")
         _remove_description(options.store, {file.name for file, _ in faults_of_description})
         return
-    shards = read_header(options.store)[0].shards
+    header, _ = read_header(options.store)
+    processes = options.processes or min(MOST_WORKERS, os.cpu_count() or 1)
     damaged = []
-    with Progress("verify", "shard", shards) as bar:
-        for shard, faults in verify.verify(
-            options.store, options.processes or min(MOST_WORKERS, os.cpu_count() or 1)
-        ):
+    with Progress("verify", "shard", header.shards) as bar:
+        for shard, faults in verify.verify(options.store, processes):
             bar.update()
             for fault in faults:
                 say(f"shard {shard}: {fault}", err=False)
-            damaged += [shard] if faults else []
+            if faults:
+                damaged.append(shard)
+    shards = counted(header.shards, "shard")
     if not damaged:
-        say(
-            f"{options.store}: {counted(shards, 'shard')}, all as written",
-            err=False,
-            colour=terminal.judged,
-        )
+        say(f"{options.store}: {shards}, all as written", err=False, colour=terminal.judged)
         return
-    of_all = f"{len(damaged)} of {counted(shards, 'shard')}"
+    of_all = f"{len(damaged)} of {shards}"
     if not options.repair:
         raise InputError(f"{options.store}: damaged or missing: {of_all}; {REPAIR}")
     with atomic.exclusive(options.store):
@@ -96,11 +94,13 @@ def verify_store(paths: Paths, settings: Settings, options: VerifyOptions) -> No
 
 def _remove_description(store: Path, damaged: set[str]) -> None:
     """Remove the damaged files of a description, all but failures.csv together."""
-    names = {"failures.csv"} if damaged == {"failures.csv"} else {records.FILE, "zarr.json"}
+    names = sorted((records.FILE, "zarr.json"))
+    if damaged == {"failures.csv"}:
+        names = ["failures.csv"]
     with atomic.exclusive(store):
-        for name in sorted(names):
+        for name in names:
             (store / name).unlink(missing_ok=True)
-    say(f"{store}: {' and '.join(sorted(names))} removed; {AGAIN}", err=False)
+    say(f"{store}: {' and '.join(names)} removed; {AGAIN}", err=False)
 
 
 def _faults_of_description(store: Path) -> list[tuple[Path, str]]:
@@ -116,11 +116,11 @@ def _faults_of_description(store: Path) -> list[tuple[Path, str]]:
     if ledger.of_another_store(store, layout, fingerprint):
         fault = f"{store}: record.json is of another store than the shards, as their ledger says"
         return [(store / records.FILE, fault)]
-    return [
-        (step.path, f"{step.path}: {step.what} {step.verdict}")
-        for step in verify.description(store, layout)
-        if step.verdict != MATCHES
-    ]
+    faults = []
+    for step in verify.description(store, layout):
+        if step.verdict != MATCHES:
+            faults.append((step.path, f"{step.path}: {step.what} {step.verdict}"))
+    return faults
 
 
 def _verify_scores(paths: Paths, store: Path) -> None:
@@ -129,13 +129,10 @@ def _verify_scores(paths: Paths, store: Path) -> None:
     wrong = [step for step in steps if step.verdict != MATCHES]
     for step in wrong:
         say(f"{step.path}: {step.what} {step.verdict}", err=False, colour=terminal.judged)
+    files = counted(len(steps), "file")
     if wrong:
-        raise InputError(
-            f"{store}: {len(wrong)} of {counted(len(steps), 'file')} are not as they were"
-        )
-    say(
-        f"{store}: {counted(len(steps), 'file')}, all as written", err=False, colour=terminal.judged
-    )
+        raise InputError(f"{store}: {len(wrong)} of {files} are not as they were")
+    say(f"{store}: {files}, all as written", err=False, colour=terminal.judged)
 
 
 def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> None:
@@ -147,7 +144,8 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
     from pipeline.make.features.store import rewrite  # and with it torch
 
     before = FeatureStore(options.store)
-    manifest = Manifest.load(options.manifest_file or paths.manifest(before.fingerprint["dataset"]))
+    table = options.manifest_file or paths.manifest(before.fingerprint["dataset"])
+    manifest = Manifest.load(table)
     noun = before.layout.noun
     with Progress("rewrite", noun, len(before.rows)) as bar:
         layout = rewrite.rewrite(
@@ -162,26 +160,25 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
         say(f"{options.store}: nothing to do", err=False)
         return
     left_out = before.layout.total - layout.total
+    total = counted(layout.total, noun)
+    shards = counted(layout.shards, "shard")
+    said = f"{options.store}: {total} in {shards} of {layout.dtype}, compressor {layout.compressor}"
+    if left_out:
+        said += f"; {left_out:,} rows left out"
     if layout.dtype != before.layout.dtype:
-        consequence = (
-            f"features are rounded to {layout.dtype}: train again what was trained on them"
-        )
+        said += f"; features are rounded to {layout.dtype}: train again what was trained on them"
     else:
-        consequence = "heads and scores that were made from it stay valid"
-    say(
-        f"{options.store}: {counted(layout.total, noun)} in {counted(layout.shards, 'shard')} of {layout.dtype}, "
-        f"compressor {layout.compressor}"
-        + (f"; {left_out:,} rows left out" if left_out else "")
-        + f"; {consequence}",
-        err=False,
-    )
+        said += "; heads and scores that were made from it stay valid"
+    say(said, err=False)
 
 
 def copy_store(options: CopyOptions) -> None:
     """Copy a feature store (NAME.zarr) or a manifest (NAME.parquet) into an object store, or from
     there.
     """
-    if (remote.address(options.source) is None) == (remote.address(options.target) is None):
+    is_upload = remote.address(options.target) is not None
+    is_download = remote.address(options.source) is not None
+    if is_upload == is_download:
         raise InputError(
             "exactly one of SOURCE and TARGET must be in an object store, such as s3://bucket/region.zarr"
         )
@@ -192,13 +189,14 @@ def copy_store(options: CopyOptions) -> None:
         Manifest.load(options.source).save(options.target)
         say(f"{named}: manifest copied", err=False)
         return
-    local = options.source if remote.address(options.target) else options.target
+    local = options.source if is_upload else options.target
     with atomic.exclusive(local), Progress("copy", "shard") as bar:
-        if remote.address(options.target):
+        if is_upload:
             done = copying.upload(options.source, options.target, bar.reset, bar.update)
         else:
             done = copying.download(options.source, options.target, bar.reset, bar.update)
-    say(f"{named}: " + (f"{counted(done, 'shard')} copied" if done else "nothing to do"), err=False)
+    said = f"{counted(done, 'shard')} copied" if done else "nothing to do"
+    say(f"{named}: {said}", err=False)
 
 
 def import_store(paths: Paths, settings: Settings, options: ImportOptions) -> None:
@@ -209,11 +207,11 @@ def import_store(paths: Paths, settings: Settings, options: ImportOptions) -> No
         )
     if options.manifest_file and options.dataset:
         raise InputError("--manifest says which data set it is of; leave out --dataset")
-    if missing := [source for source in options.sources if not os.path.lexists(source)]:
-        raise InputError(f"{missing[0]}: no such file or folder{similar(missing[0])}")
-    manifest = Manifest.load(
-        options.manifest_file or paths.manifest(options.dataset or settings.run.dataset)
-    )
+    for source in options.sources:
+        if not os.path.lexists(source):
+            raise InputError(f"{source}: no such file or folder{similar(source)}")
+    dataset = options.dataset or settings.run.dataset
+    manifest = Manifest.load(options.manifest_file or paths.manifest(dataset))
     store = options.out or paths.features(manifest.dataset, options.feature or "")
     how = settings.extract
     job = importers.ImportJob(
@@ -235,30 +233,31 @@ def import_store(paths: Paths, settings: Settings, options: ImportOptions) -> No
         Progress("import", "image") as bar,
     ):
         done = importers.import_features(job, looking.update, bar.reset, bar.update)
-    summary = (
-        f"{store}: "
-        + (f"{counted(done.images, 'image')} imported" if done.images else "nothing to do")
-        + f", reported as {done.reported_as}"
-    )
-    failed = (
-        [
-            f"{len(done.failed):,} of {counted(len(manifest.images), 'image')} have no features, see "
+    imported = f"{counted(done.images, 'image')} imported" if done.images else "nothing to do"
+    notes = []
+    if done.failed:
+        images = counted(len(manifest.images), "image")
+        notes.append(
+            f"{len(done.failed):,} of {images} have no features, see "
             f"{store}/failures.csv; training and scores leave them out"
-        ]
-        if done.failed
-        else []
-    )
-    say(summary, *(f"  {note}" for note in (*failed, *done.notes)), err=False)
+        )
+    notes += done.notes
+    said = f"{store}: {imported}, reported as {done.reported_as}"
+    say(said, *(f"  {note}" for note in notes), err=False)
 
 
 def export_store(paths: Paths, settings: Settings, options: ExportOptions) -> None:
     """Write a split of a feature store as older code bases read it, or its card. Running again does
     nothing.
     """
-    form, store = ("scan", options.what[0]) if len(options.what) == 1 else options.what[:2]
-    if form not in (*FORMATS, CARD) or len(options.what) > 2:
+    words = options.what
+    if len(words) == 1:
+        words = ("scan", *words)
+    form, store = words[:2]
+    forms = (*FORMATS, CARD)
+    if form not in forms or len(words) > 2:
         raise InputError(
-            f"expected [FORMAT] STORE, a format being one of {', '.join((*FORMATS, CARD))}, got "
+            f"expected [FORMAT] STORE, a format being one of {', '.join(forms)}, got "
             f"{' '.join(options.what)}"
         )
     if form == CARD:
@@ -267,9 +266,8 @@ def export_store(paths: Paths, settings: Settings, options: ExportOptions) -> No
         _describe(paths, paths.root / store, options.out, options.manifest_file)
         return
     features = FeatureStore(paths.root / store)
-    manifest = Manifest.load(
-        options.manifest_file or paths.manifest(features.fingerprint["dataset"])
-    )
+    table = options.manifest_file or paths.manifest(features.fingerprint["dataset"])
+    manifest = Manifest.load(table)
     with Progress("export", "image") as bar:
         done = export(
             form,
@@ -290,19 +288,19 @@ def _describe(paths: Paths, place: Path, out: Path, manifest_file: Path | None) 
         raise InputError(
             f"{place}: a card in Croissant has the digests of files of this machine; copy the store here"
         )
-    store = None if place.suffix == ".parquet" else FeatureStore(place)
-    table = manifest_file or (
-        place if store is None else paths.manifest(store.fingerprint["dataset"])
-    )
-    manifest = Manifest.load(table)
-    known = dataset(manifest.dataset, paths.root)
-    if store is None:
-        name, described = manifest.dataset, croissant.describe(manifest, known, table, out)
+    if place.suffix == ".parquet":
+        table = manifest_file or place
+        manifest = Manifest.load(table)
+        card = dataset(manifest.dataset, paths.root)
+        name = manifest.dataset
+        described = croissant.describe(manifest, card, table, out)
     else:
+        store = FeatureStore(place)
+        table = manifest_file or paths.manifest(store.fingerprint["dataset"])
+        manifest = Manifest.load(table)
+        card = dataset(manifest.dataset, paths.root)
         store.require(manifest)
-        name, described = (
-            f"{manifest.dataset}-{place.stem}",
-            store_card.describe(store, manifest, known, table, out),
-        )
+        name = f"{manifest.dataset}-{place.stem}"
+        described = store_card.describe(store, manifest, card, table, out)
     atomic.write_json(out / f"{name}.croissant.json", described)
     say(f"{out / name}.croissant.json: {place} in Croissant", err=False)
