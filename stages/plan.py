@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from pipeline.foundation import artefacts, manifest
-from pipeline.foundation.evaluation.retrieval import protocol
+from pipeline.foundation.evaluation.retrieval import Protocol, protocol
 from pipeline.foundation.files import atomic, digest
 from pipeline.foundation.manifest.build import READERS
 from pipeline.foundation.parts.errors import InputError, counted
@@ -245,7 +245,7 @@ def _rerank(paths: Paths, settings: Settings, name: str) -> RerankRequest:
 def _evaluate(paths: Paths, settings: Settings, name: str) -> EvaluateRequest:
     run = settings.run
     of_card = manifest.dataset(run.dataset, paths.root).protocols_of(settings.score.split)
-    by = of_card
+    by: Sequence[str | Protocol] = of_card
     if name in reranked(run):
         rules, _ = _rerank(paths, settings, name).protocol
         by = [protocol(rules)]
