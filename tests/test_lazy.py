@@ -4,10 +4,14 @@ imported before.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from pipeline.foundation.parts import lazy
@@ -50,3 +54,36 @@ def test_tables_look_their_objects_up(table: lazy.LookupTable[type]) -> None:
         _ = table["nothing"]
     with pytest.raises(InputError, match=r"unknown .* 'nothing'"):
         table.module("nothing")
+
+
+OURS = """
+import sys
+from stages import cli
+sys.argv = ["pipeline", "evaluate", sys.argv[1]]
+try:
+    cli.main()
+except SystemExit as ended:
+    assert not ended.code
+for module in list(sys.modules.values()):
+    print(getattr(module, "__file__", None))
+"""
+
+
+def test_a_matrix_is_measured_by_few_files(tmp_path: Path) -> None:
+    captions = np.repeat(np.eye(20), 5, axis=1)
+    np.save(tmp_path / "scores.npy", captions + np.linspace(0, 0.5, 100))
+    ran = subprocess.run(
+        [sys.executable, "-c", OURS, str(tmp_path / "scores.npy")],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    files = [Path(line) for line in ran.stdout.splitlines() if line.endswith(".py")]
+    ours = {file.relative_to(ROOT) for file in files if file.is_relative_to(ROOT)}
+    ours = {file for file in ours if file.parts[0] in ("pipeline", "stages")}
+    assert Path("stages/evaluate.py") in ours
+    assert len(ours) <= 97, sorted(map(str, ours))
+    of_training = {file for file in ours if file.parts[1] in ("make", "run", "extensions")}
+    assert not of_training
