@@ -28,11 +28,13 @@ def packed(value: object) -> bytes | None:
         def reducer_override(self, obj: Any) -> Any:
             if isinstance(obj, LocalStore):
                 return _store, (obj.root.absolute(), written_at(obj.root))
-            if isinstance(obj, np.ndarray) and (mapped := _mapped(obj)) is not None:
-                return _map, mapped
-            if isinstance(obj, Store) or (
-                isinstance(obj, np.ndarray) and obj.ndim == 2 and obj.dtype.kind == "f"
-            ):
+            is_matrix = False
+            if isinstance(obj, np.ndarray):
+                mapped = _mapped(obj)
+                if mapped is not None:
+                    return _map, mapped
+                is_matrix = obj.ndim == 2 and obj.dtype.kind == "f"
+            if is_matrix or isinstance(obj, Store):
                 raise pickle.PicklingError(f"{type(obj).__name__} in memory")
             return NotImplemented
 

@@ -31,12 +31,14 @@ class DaskExecutor:
     """
 
     def __init__(self, client: Client, elsewhere: bool) -> None:
-        self.client, self.elsewhere = client, elsewhere
+        self.client = client
+        self.elsewhere = elsewhere
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function on a worker."""
-        named = partial(_said_where, function) if self.elsewhere else function
-        result: Result = self._wait(self.client.submit(named, *arguments, pure=False))
+        if self.elsewhere:
+            function = partial(_said_where, function)
+        result: Result = self._wait(self.client.submit(function, *arguments, pure=False))
         return result
 
     def each(
@@ -50,9 +52,13 @@ class DaskExecutor:
         from distributed import as_completed
 
         waiting = iter(tasks)
-        function = function if folder is None else partial(_in_folder, folder.absolute(), function)
-        function = partial(_said_where, function) if self.elsewhere else function
-        first = () if common is None else (self._shared(common),)
+        if folder is not None:
+            function = partial(_in_folder, folder.absolute(), function)
+        if self.elsewhere:
+            function = partial(_said_where, function)
+        first = []
+        if common is not None:
+            first.append(self._shared(common))
         running = as_completed(self._hand_out(function, first, waiting, 0))
         try:
             for future in running:

@@ -16,7 +16,9 @@ def require(name: str) -> torch.device:
     except (RuntimeError, AssertionError):
         device = torch.device("meta")
     if device.type == "meta":
-        known = "cpu or cuda" if torch.cuda.is_available() else "cpu"
+        known = "cpu"
+        if torch.cuda.is_available():
+            known = "cpu or cuda"
         raise InputError(f"device {name!r} is not available; use {known}")
     return device
 

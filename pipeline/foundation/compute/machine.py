@@ -28,10 +28,12 @@ def flags() -> str:
 def _first(*names: str) -> str:
     """What the system says of the first core under one of these names, or nothing."""
     cores = Path("/proc/cpuinfo")
-    lines = (
-        cores.read_text(encoding="utf-8", errors="replace").splitlines() if cores.exists() else []
-    )
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith(names)), "")
+    if not cores.exists():
+        return ""
+    for line in cores.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith(names):
+            return line.partition(":")[2].strip()
+    return ""
 
 
 # The most processes that are started for each core: enough for those that wait for files, and for

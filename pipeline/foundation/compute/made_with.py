@@ -33,7 +33,9 @@ def today() -> dict[str, str | int]:
     """Describe the day, this version and the machine, of results for which torch computes
     nothing.
     """
-    known = {"commit": commit()} if commit() else {}
+    known = {}
+    if commit():
+        known["commit"] = commit()
     return {
         "date": date.today().isoformat(),
         "pipeline": version("vse-pipeline"),
@@ -59,8 +61,11 @@ def commit() -> str:
         ).stdout.strip()
 
     try:
-        if not (root / ".git").exists() or not (name := git("rev-parse", "--short=8", "HEAD")):
+        if not (root / ".git").exists():
             return ""
-        return f"{name} and changes" if git("status", "--porcelain", "--", *CODE) else name
+        name = git("rev-parse", "--short=8", "HEAD")
+        if name and git("status", "--porcelain", "--", *CODE):
+            return f"{name} and changes"
+        return name
     except (OSError, subprocess.SubprocessError):  # there is no git
         return ""

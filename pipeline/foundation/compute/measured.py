@@ -59,7 +59,8 @@ def cpu() -> str:
 
 
 def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> float:
-    if (value := _read(file).get(cpu, {}).get(what)) is not None:
+    value = _read(file).get(cpu, {}).get(what)
+    if value is not None:
         return value
     try:
         if not file.is_absolute():
@@ -69,9 +70,10 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
         with open(lock_file, "a", opener=locks.opener) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two that begin at once take the answer of the first
             stored = _read(file)
-            if (value := stored.get(cpu, {}).get(what)) is None:
+            value = stored.get(cpu, {}).get(what)
+            if value is None:
                 value = measure()
-                stored |= {cpu: stored.get(cpu, {}) | {what: value}}
+                stored.setdefault(cpu, {})[what] = value
                 write_text(file, json.dumps(stored, indent=1), durable=False)
             return value
     except NOT_WRITTEN as error:
@@ -83,7 +85,9 @@ def _kept(file: Path, cpu: str, what: str, measure: Callable[[], float]) -> floa
             ),
             stacklevel=2,
         )
-        return measure() if value is None else value
+        if value is None:
+            return measure()
+        return value
 
 
 def _read(file: Path) -> dict[str, dict[str, float]]:
@@ -97,7 +101,8 @@ def _read(file: Path) -> dict[str, dict[str, float]]:
 # Two short calculations are compared by the minimum of their times, over at least this many runs
 # and seconds. Beside other work the minimum of a few runs differs by a factor of two, that of
 # hundreds by 5 %.
-REPEATS, SECONDS = 4, 0.3
+REPEATS = 4
+SECONDS = 0.3
 
 
 def least_seconds(first: Callable[[], object], second: Callable[[], object]) -> tuple[float, float]:

@@ -54,5 +54,7 @@ class InProcess:
         """Call a function with each task, see `Executor.each`: results in the order of the
         tasks.
         """
-        first = () if common is None else (common,)
+        first = []
+        if common is not None:
+            first.append(common)
         yield from (function(*first, task, lambda: True) for task in tasks)

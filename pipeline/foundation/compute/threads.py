@@ -122,7 +122,7 @@ def each(
 
 def _help(offers: SimpleQueue[Offer | None]) -> None:
     """Do offered work until None comes."""
-    while (offer := offers.get()) is not None:
+    for offer in iter(offers.get, None):
         work_off = offer()
         if work_off is not None:
             work_off()
@@ -147,7 +147,8 @@ def side_by_side(
 
         def on_its_share(argument: Argument) -> Result:
             before = _share.threads, _share.offers
-            _share.threads, _share.offers = max(1, threads // 2), offers
+            _share.threads = max(1, threads // 2)
+            _share.offers = offers
             try:
                 return alone(argument)
             finally:

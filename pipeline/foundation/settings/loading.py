@@ -81,12 +81,13 @@ def _shipped() -> dict[str, Any]:
 
 def _recipes(folder: Traversable) -> dict[str, Any]:
     """The recipes in the files of a folder; none where there is no folder."""
-    files = sorted(folder.iterdir(), key=lambda file: file.name) if folder.is_dir() else ()
-    return {
-        file.name.removesuffix(".yaml"): written.yaml_of(file)
-        for file in files
-        if file.name.endswith(".yaml")
-    }
+    if not folder.is_dir():
+        return {}
+    recipes = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yaml"):
+            recipes[file.name.removesuffix(".yaml")] = written.yaml_of(file)
+    return recipes
 
 
 def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
@@ -102,9 +103,10 @@ def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
             merged[name] = section
         elif name == "recipes":
             merged[name] = over(under, both_sides(section), _needed(Recipe))
-        elif name in ("training", "finetuning"):
-            kind = Training if name == "training" else FineTuning
-            merged[name] = over(under, section, _needed(kind))
+        elif name == "training":
+            merged[name] = over(under, section, _needed(Training))
+        elif name == "finetuning":
+            merged[name] = over(under, section, _needed(FineTuning))
         elif name == "features":
             presets = dict(under)
             for preset, features in section.items():
@@ -129,19 +131,18 @@ def _complete(tree: dict[str, Any]) -> dict[str, Any]:
     for name, kind in (("recipes", "recipe"), ("finetuning", "section of finetuning")):
         if isinstance(tree[name], Mapping):
             complete_tree[name] = resolve(tree[name], name, kind)
-    if isinstance(training := tree["training"], Mapping) and isinstance(
-        presets := tree["presets"], Mapping
-    ):
-        based = dict(training)
-        for name, section in training.items():
-            preset = presets.get(name, DEFAULT_PRESET)
-            if (
-                preset != name
-                and isinstance(section, Mapping)
-                and not section.keys() >= {*_needed(Training)}
-            ):
-                based[name] = {"base": preset, **section}
-        complete_tree["training"] = resolve(based, "training", "section of training")
+    training = tree["training"]
+    presets = tree["presets"]
+    if not isinstance(training, Mapping) or not isinstance(presets, Mapping):
+        return complete_tree
+    based = dict(training)
+    for name, section in training.items():
+        preset = presets.get(name, DEFAULT_PRESET)
+        if preset == name or not isinstance(section, Mapping):
+            continue
+        if not section.keys() >= {*_needed(Training)}:
+            based[name] = {"base": preset, **section}
+    complete_tree["training"] = resolve(based, "training", "section of training")
     return complete_tree
 
 
@@ -169,7 +170,9 @@ def resolve(
     resolved: dict[str, Any] = {}
 
     def complete(name: str, above: tuple[str, ...]) -> Any:
-        where = f"{path}.{above[-1]}.base" if above else f"{path}.{name}"
+        where = f"{path}.{name}"
+        if above:
+            where = f"{path}.{above[-1]}.base"
         if name not in sections:
             raise InputError(f"{where}: {unknown(kind, name, sections)}")
         if len(above) > LONGEST:
@@ -184,10 +187,10 @@ def resolve(
             section = sections[name]
             if isinstance(section, Mapping) and "base" in section:
                 base = complete(str(section["base"]), (*above, name))
-                section = {
-                    **(base if isinstance(base, Mapping) else {}),
-                    **{key: value for key, value in section.items() if key != "base"},
-                }
+                if not isinstance(base, Mapping):
+                    base = {}
+                of_own = {key: value for key, value in section.items() if key != "base"}
+                section = {**base, **of_own}
             resolved[name] = section
         return resolved[name]
 
@@ -203,7 +206,8 @@ def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     completed = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
-            if twice := [side for side in SIDES if side in recipe]:
+            twice = [side for side in SIDES if side in recipe]
+            if twice:
                 raise InputError(
                     f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}"
                 )
@@ -222,8 +226,12 @@ def _file_of(
     if place is None or place[1] not in in_files:
         return path
     recipes = of_user.get("recipes")
-    given = recipes.get(place[1], ()) if isinstance(recipes, Mapping) else ()
-    keys = {place[2], "pooling" if place[2] in SIDES else place[2]}
+    given = None
+    if isinstance(recipes, Mapping):
+        given = recipes.get(place[1])
+    keys = {place[2]}
+    if place[2] in SIDES:
+        keys.add("pooling")
     if isinstance(given, Mapping) and keys & given.keys():
         return path
     return path.parent / RECIPES / f"{place[1]}.yaml"
@@ -242,24 +250,22 @@ def _change(tree: Any, change: str) -> None:
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
-    if keys[0] == "recipes" and keys[2:3] == [
-        "pooling"
-    ]:  # it stands for both sides, as in the file
-        for side in SIDES:
-            _change(tree, ".".join(["recipes", keys[1], side, *keys[3:]]) + f"={text}")
+    if keys[0] == "recipes" and keys[2:3] == ["pooling"]:
+        for side in SIDES:  # for both of which it stands, as in the file
+            of_side = ".".join(["recipes", keys[1], side, *keys[3:]])
+            _change(tree, f"{of_side}={text}")
         return
     if keys[0] == "training" and len(keys) > 2:
         _own_training(tree, keys[1])
     node = tree
     for above, key, below in zip(["", *keys], keys[:-1], keys[1:], strict=False):
-        if isinstance(node, dict) and (above == "texts" or below == "engine"):
-            node.setdefault(
-                key, {}
-            )  # a text encoder's options, or a feature, of which none are given yet
-        if not isinstance(node, dict) or key not in node:
-            raise InputError(
-                f"-S {change}: {unknown('section', key, node if isinstance(node, dict) else ())}"
-            )
+        if not isinstance(node, dict):
+            raise InputError(f"-S {change}: {unknown('section', key, ())}")
+        # A text encoder's options, or a feature, of which none are given yet.
+        if above == "texts" or below == "engine":
+            node.setdefault(key, {})
+        if key not in node:
+            raise InputError(f"-S {change}: {unknown('section', key, node)}")
         if node[key] is None:
             node[key] = {}
         node = node[key]
@@ -270,11 +276,13 @@ def _change(tree: Any, change: str) -> None:
     ):
         value = from_yaml(text)
     part = node.get(keys[-1])
-    if isinstance(value, str) and isinstance(
-        part, dict
-    ):  # a part's name alone; its options may follow
+    if isinstance(value, str) and isinstance(part, dict):
+        # A part's name alone; its options may follow.
         named = {key: value for key in PART_KEYS if key in part}
-        value = part if named.items() <= part.items() and named else named or value
+        if named:
+            value = named
+            if named.items() <= part.items():
+                value = part
     if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:
         node.clear()  # the options of one part mean nothing to another
     node[keys[-1]] = value

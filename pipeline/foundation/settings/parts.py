@@ -136,7 +136,8 @@ class ArchitectureSettings(Named):
 class EngineSettings(WithOptions):
     """The engine that makes a feature."""
 
-    KIND, KEY = "extractors", "engine"
+    KIND = "extractors"
+    KEY = "engine"
     engine: str
 
     @property

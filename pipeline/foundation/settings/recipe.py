@@ -31,7 +31,8 @@ def language_tag(tag: str) -> str:
     import langcodes  # takes 50 ms
 
     try:
-        if not langcodes.tag_is_valid(standard := langcodes.standardize_tag(tag)):
+        standard = langcodes.standardize_tag(tag)
+        if not langcodes.tag_is_valid(standard):
             raise ValueError
     except ValueError:
         raise ValueError(

@@ -117,7 +117,7 @@ Step = TypeVar("Step", Encoder, Rescore)
 
 def _make_different_systems(made: list[Step]) -> list[Step]:
     without_repeats(
-        [each.name if isinstance(each, Encoder) else each.applied_to("") for each in made]
+        [step.name if isinstance(step, Encoder) else step.applied_to("") for step in made]
     )
     return made
 
