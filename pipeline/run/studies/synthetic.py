@@ -38,10 +38,23 @@ def largest(count: int) -> Callable[[int], Floats]:
     """M-K: the mean of the K largest items, of all if there are fewer."""
 
     def coefficients_of(size: int) -> Floats:
-        weight = np.float32(1 / min(count, size))
-        return np.where(np.arange(size) < count, weight, np.float32(0))
+        weights = np.zeros(size, np.float32)
+        weights[:count] = 1 / min(count, size)
+        return weights
 
     return coefficients_of
+
+
+def equal(size: int) -> Floats:
+    """A: the mean of all items."""
+    mean = largest(size)
+    return mean(size)
+
+
+def largest_half(size: int) -> Floats:
+    """T-50%: the mean of the largest half, rounded up."""
+    mean = largest(math.ceil(size / 2))
+    return mean(size)
 
 
 def linear(size: int) -> Floats:
@@ -51,13 +64,12 @@ def linear(size: int) -> Floats:
 
 
 # Pattern -> a function from a set's size N, at least 2, to the coefficients of its items, largest
-# first: float32 [N] of sum 1. A: equal weights; M-K: the mean of the K largest; T-50%: of the
-# largest half, rounded up; L: falling linearly.
+# first: float32 [N] of sum 1.
 PATTERNS: dict[str, Callable[[int], Floats]] = {
-    "A": lambda size: largest(size)(size),
+    "A": equal,
     "M-1": largest(1),
     "M-10": largest(10),
-    "T-50%": lambda size: largest(math.ceil(size / 2))(size),
+    "T-50%": largest_half,
     "L": linear,
 }
 
@@ -76,17 +88,21 @@ def train(
     from pipeline.make.heads.pooling.sort import sort_descending
 
     torch.manual_seed(settings.seed)
-    gpo = GPO(settings.dimension, GPOOptions(**DESIGNS[design]))
+    options = GPOOptions(**DESIGNS[design])
+    gpo = GPO(settings.dimension, options)
     optimizer = torch.optim.Adam(gpo.parameters(), lr=settings.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
     first, last = settings.seen
-    targets = coefficients(pattern, torch.arange(last + 1).clamp(min=2))
+    # Patterns are for two items at least; smaller sets are not drawn.
+    sizes = torch.arange(last + 1).clamp(min=2)
+    targets = coefficients(pattern, sizes)
     for _ in range(settings.steps):
         counts = torch.randint(first, last + 1, (settings.sets,))
-        items = torch.randn(settings.sets, int(counts.max()), settings.dimension)
-        valid = torch.arange(items.shape[1]) < counts[:, None]
+        most = int(counts.max())
+        items = torch.randn(settings.sets, most, settings.dimension)
+        valid = torch.arange(most) < counts[:, None]
         ordered = sort_descending(items, valid)
-        of_pattern = targets[counts, : items.shape[1], None]
+        of_pattern = targets[counts, :most, None]
         expected = (ordered * of_pattern).sum(1)
         pooled = (ordered * gpo.coefficients(counts)).sum(1)
         loss = (pooled - expected).square().mean()
@@ -127,7 +143,8 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     with torch.no_grad():
         for name, (start, end) in ranges.items():
             sizes = torch.arange(start, end + 1)
-            apart = gpo.coefficients(sizes).squeeze(2) - coefficients(pattern, sizes)
+            learned = gpo.coefficients(sizes).squeeze(2)
+            apart = learned - coefficients(pattern, sizes)
             of_sizes = apart.square().sum(1) / sizes
             error_of[name] = float(of_sizes.mean().sqrt())
     return error_of
@@ -143,10 +160,10 @@ def complete_rows(results: Mapping[str, Any]) -> list[dict[str, Any]]:
         rows = list(results["rows"])
         patterns_of: dict[tuple[str, str], set[str]] = {}
         for row in rows:
-            design = (row["input_repr"], row["decoder"])
-            patterns_of.setdefault(design, set()).add(row["pattern"])
-    complete = []
-    for row in rows:
-        if patterns_of[row["input_repr"], row["decoder"]] == set(PATTERNS):
-            complete.append(row)
-    return complete
+            patterns = patterns_of.setdefault(_design(row), set())
+            patterns.add(row["pattern"])
+    return [row for row in rows if patterns_of[_design(row)] == set(PATTERNS)]
+
+
+def _design(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["input_repr"], row["decoder"]

@@ -62,14 +62,16 @@ def measure(
     steps = _steps_of_query(first, training, settings)
     seconds = _timed(steps, settings, progress)
     used = machine.others(began, machine.now())
+    is_busy = machine.disturbed(used, torch.get_num_threads())
+    dimension = training.dimension
     return {
         "poolings": images_per_second,
         "pools": _pools(seconds, settings),
         "latency": _latency(seconds, images_per_second[name], settings),
-        "methods": methods(name, training.dimension, settings),
+        "methods": methods(name, dimension, settings),
         "others": used,
-        "busy": machine.disturbed(used, torch.get_num_threads()),
-        "settings": {"dimension": training.dimension, **settings.model_dump()},
+        "busy": is_busy,
+        "settings": {"dimension": dimension, **settings.model_dump()},
         "made_with": _made_with(settings.device),
     }
 
@@ -92,12 +94,14 @@ def _latency(
     seconds: Mapping[str, float], images_per_second: float, s: Throughput
 ) -> dict[str, Any]:
     """What the steps from a caption to its answer take, each by itself."""
+    searched = {str(images): seconds[_search(images)] for images in s.searched}
+    reranked = seconds["reranked pairs"] * BERT["layers"]
     return {
         "images_per_second": images_per_second,
         "encode": _encoded(seconds),
-        "search": {str(images): seconds[_search(images)] for images in s.searched},
+        "search": searched,
         "pairs": s.reranked,
-        "rerank": seconds["reranked pairs"] * BERT["layers"],
+        "rerank": reranked,
     }
 
 
@@ -125,8 +129,9 @@ def _pooled(
     steps = {}
     for recipe, settings in recipes.items():
         pooled = settings.image_pooling
-        step_of[recipe] = f"images by {pooled.name}, {pooled.model_dump_json()}"
-        steps[step_of[recipe]] = pool_step(pooled, dimension, s.batch_size, s.items, s.device)
+        name = f"images by {pooled.name}, {pooled.model_dump_json()}"
+        step_of[recipe] = name
+        steps[name] = pool_step(pooled, dimension, s.batch_size, s.items, s.device)
     seconds = _timed(steps, s, progress)
     return {recipe: s.batch_size / seconds[step] for recipe, step in step_of.items()}
 
@@ -204,7 +209,8 @@ def search_step(images: int, dimension: int, device: str) -> Step:
     # Drawing a million takes seconds, repeating none.
     repeats = -(-images // len(few))
     vectors = few.repeat(repeats, 1)[:images]
-    caption = normalize(torch.randn(dimension, device=device), dim=-1)
+    vector = torch.randn(dimension, device=device)
+    caption = normalize(vector, dim=-1)
     if device == "cpu":
         index = Exact(vectors.numpy())
         query = caption[None].numpy()
@@ -214,11 +220,12 @@ def search_step(images: int, dimension: int, device: str) -> Step:
 
 def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
     """Run one layer of BERT-base."""
+    width = BERT["width"]
     layer = nn.TransformerEncoderLayer(
-        BERT["width"], BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
+        width, BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
     )
     layer = layer.to(device).eval()
-    values = torch.randn(inputs, positions, BERT["width"], device=device)
+    values = torch.randn(inputs, positions, width, device=device)
     return lambda: layer(values)
 
 
@@ -272,8 +279,10 @@ def measure_query(
     JSON values. retriever, scorer; images: how many are searched; k; retrieve: seconds; both:
     seconds of retrieving and reranking; ratio: both / retrieve.
     """
-    head = training_room.Head.open(source.paths.head(source.dataset, retriever), source.device)
-    store = System.open_vectors(source.paths.similarity(source.dataset, retriever, source.split))
+    paths = source.paths
+    folder = paths.head(source.dataset, retriever)
+    head = training_room.Head.open(folder, source.device)
+    store = System.open_vectors(paths.similarity(source.dataset, retriever, source.split))
     if store.checkpoints != [head.checkpoint]:
         raise InputError(
             f"{store.path}: is of another head than the current {retriever}; run `pipeline score` again"
@@ -284,10 +293,11 @@ def measure_query(
         raise InputError(
             f"{store.path}: has {len(vectors)} images; set throughput.reranked, {k}, to that at most"
         )
-    manifest = Manifest.load(source.paths.manifest(source.dataset))
+    manifest = Manifest.load(paths.manifest(source.dataset))
     caption_id, caption = _of_median_length(manifest, store.caption_ids)
     asked = np.full(k, caption_id, np.int64)
-    opened = reranking.build(*reranking.resolve(scorer, source), source)
+    kind_and_name = reranking.resolve(scorer, source)
+    opened = reranking.build(*kind_and_name, source)
 
     def retrieve() -> np.ndarray:
         query = head.embed_captions([caption], 1)
