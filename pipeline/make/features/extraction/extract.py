@@ -119,9 +119,12 @@ def _check_code(job: ExtractionJob, todo: Plan) -> None:
     """Compare the code that made a store, which agrees in all other respects, with the code of
     today.
     """
-    versions, existing = request.made_by(job.engine.name), Artefact.existing(job.store)
-    differ = code.changed(existing.record.versions, versions) if existing else []
-    if not differ or todo.changed:
+    existing = Artefact.existing(job.store)
+    if existing is None or todo.changed:
+        return
+    versions = request.made_by(job.engine.name)
+    differ = code.changed(existing.record.versions, versions)
+    if not differ:
         return
     if job.same_features:
         records.update(job.store, versions=versions)
@@ -166,7 +169,8 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     todo = plan(job.store, wanted if wanted.checksums is None else replace(wanted, files=None))
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
-    layout, count = todo.layout, todo.count
+    layout = todo.layout
+    count = todo.count
     probed, seconds = executor.call(probe, _sample(job, sources, todo)) if count else (0, None)
     # A row's part of every array, and its entries in the shards' indices.
     size = 16 * (1 + len(layout.extras)) + sum(

@@ -44,7 +44,8 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
         for name, command in packages.items()
         if find_spec(name) is None
     ]
-    if lack := unnamed(engine, options):
+    lack = unnamed(engine, options)
+    if lack:
         lacking.append(lack)
     name = getattr(chosen, "weights", None)
     if name not in (None, weights.UNTRAINED):
@@ -64,23 +65,24 @@ def unnamed(engine: str, options: Mapping[str, Any]) -> str:
 
 def refuse(lacking: list[Lack], dataset: str, preset: str, notes: Iterable[str] = ()) -> None:
     """Raise an InputError that names all that is missing."""
-    if lacking:
-        each = "; ".join(
-            f"({place}) {feature}: {what.rstrip('.;')}"
-            for place, (feature, what) in enumerate(lacking, 1)
-        )
-        more = "".join(f". It would also take {note}" for note in notes)
-        other = (
-            ""
-            if preset == DEFAULT_PRESET
-            else f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
-        )
-        end = "" if f"{each}{more}".endswith("?") else "."
-        raise InputError(
-            f"features of {dataset} cannot be extracted here: {each}{more}{end} Or leave the feature out "
-            f"of run.features, {other}or import features that others extracted (pipeline store import). "
-            "manifests/weights.yaml has licences and training data"
-        )
+    if not lacking:
+        return
+    numbered = []
+    for number, (feature, what) in enumerate(lacking, 1):
+        numbered.append(f"({number}) {feature}: {what.rstrip('.;')}")
+    said = "; ".join(numbered)
+    for note in notes:
+        said += f". It would also take {note}"
+    if not said.endswith("?"):
+        said += "."
+    other_preset = ""
+    if preset != DEFAULT_PRESET:
+        other_preset = f"take the preset `{DEFAULT_PRESET}` (presets.{dataset}), "
+    raise InputError(
+        f"features of {dataset} cannot be extracted here: {said} Or leave the feature out "
+        f"of run.features, {other_preset}or import features that others extracted (pipeline store "
+        "import). manifests/weights.yaml has licences and training data"
+    )
 
 
 DAY = 86400.0
@@ -126,7 +128,8 @@ def costs(
     cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
     if cost is None:
         return []
-    notes, cores = [], len(os.sched_getaffinity(0))
+    notes = []
+    cores = len(os.sched_getaffinity(0))
     days = (cost.openvino if openvino else cost.torch) * images / cores / DAY
     if on_cpu and days > 1:
         notes.append(
@@ -139,7 +142,8 @@ def costs(
             f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
             "extract.batch_size take less"
         )
-    size, free = cost.numbers * width * images, free_bytes(store)
+    size = cost.numbers * width * images
+    free = free_bytes(store)
     if size > free:
         notes.append(
             f"{size_of(size)} of disk below {store.parent}, of {size_of(free)} that are free; --root or "

@@ -56,7 +56,8 @@ class ExtractRequest(Request):
         extract: the settings named in `CONTENT`. only: ids of the images to extract; None for all.
         """
         checked: Any = ENGINES.options(engine, options)
-        network, name = None, getattr(checked, "weights", None)
+        network = None
+        name = getattr(checked, "weights", None)
         if name == weights.UNTRAINED:
             network = name
         elif name is not None:
@@ -216,7 +217,8 @@ def chosen_images(manifest: Manifest, split: str | None, only: Path | None) -> f
             ),
         ):
             lines = regular.text(only).splitlines()
-        listed, known = set(), frozenset(images)
+        listed = set()
+        known = frozenset(images)
         for number, text in enumerate(map(str.strip, lines), 1):
             if text and not (text.removeprefix("-").isdecimal() and int(text) in known):
                 raise InputError(

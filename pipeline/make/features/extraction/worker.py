@@ -183,7 +183,8 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Batch]:
 
 def _threads(task: Task) -> tuple[int, int, int]:
     """How many threads decode images, have a batch on the device, and write shards."""
-    asked, cores = task.threads, torch.get_num_threads()
+    asked = task.threads
+    cores = torch.get_num_threads()
     if task.engine.runtime.on_cpu:
         return asked.decoders or DECODERS, 1, asked.writers or 1
     # With a GPU, torch's threads, a worker's share of the cores, are idle.

@@ -25,7 +25,8 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     out.
     """
     layout, _ = read_header(local)
-    if pending := ledger.pending(local, layout):
+    pending = ledger.pending(local, layout)
+    if pending:
         raise StoreError(f"{local}: {counted(len(pending), 'shard')} not extracted yet")
     uploaded = remote.found(store)
     if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
@@ -67,7 +68,8 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
         shutil.rmtree(making)
     _get(store, making, names)
     layout, _ = read_header(making)
-    if pending := ledger.pending(making, layout):
+    pending = ledger.pending(making, layout)
+    if pending:
         raise StoreError(
             f"{remote.address(store)}: {len(pending)} of {layout.shards} shards are not extracted yet"
         )

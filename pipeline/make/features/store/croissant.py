@@ -30,7 +30,8 @@ def describe(
     """Describe a store and its manifest, whose file is `table`, by what a card says; paths are from
     a folder.
     """
-    layout, made = store.layout, store.fingerprint
+    layout = store.layout
+    made = store.fingerprint
     described = croissant.describe(manifest, card, table, folder)
     size = counted(int(store.done.sum()), layout.noun)
     features = (

@@ -202,6 +202,9 @@ def create(folder: Path, layout: StoreLayout, ids: np.ndarray) -> None:
     if ids.shape != (layout.total,):
         raise ValueError(f"ids: expected shape ({layout.total},), got {ids.shape}")
     attributes = {"format": FORMAT, "layout": layout.recorded()}
+    compressor = None
+    if layout.compressor == "zstd":
+        compressor = ZstdCodec(level=1)
     group = zarr.create_group(folder, zarr_format=3, attributes=attributes)
     for name, (shape, dtype) in layout.arrays().items():
         whole = (layout.shard_rows, *shape)
@@ -214,7 +217,7 @@ def create(folder: Path, layout: StoreLayout, ids: np.ndarray) -> None:
             shards=whole if by_item else None,
             filters=None,
             fill_value=unused_value(dtype),
-            compressors=ZstdCodec(level=1) if layout.compressor == "zstd" and by_item else None,
+            compressors=compressor if by_item else None,
             config={"write_empty_chunks": True},
         )
     array_of_ids = group.create_array(
@@ -257,7 +260,9 @@ def unused_value(dtype: npt.DTypeLike) -> float | int:
     # reads a missing chunk as that value. With this choice a chunk of zeros is written, and a lost
     # chunk is noticed.
     kind = np.dtype(dtype)
-    return float("nan") if kind.kind == "f" else int(np.iinfo(kind).min or np.iinfo(kind).max)
+    if kind.kind == "f":
+        return float("nan")
+    return int(np.iinfo(kind).min or np.iinfo(kind).max)
 
 
 def _readable(path: Path) -> AbstractContextManager[None]:
@@ -282,15 +287,17 @@ def missing(path: Path) -> str:
     """The message for a store that does not exist, or is packed, or has no description."""
     if is_undescribed(path):
         return f"{path}: has lost zarr.json; run the command that made the store again, which writes it"
-    if what := archives.named(path):
-        return f"{path}: is {what}"
+    archive = archives.named(path)
+    if archive:
+        return f"{path}: is {archive}"
     return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
 
 
 def attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a store's zarr.json."""
-    if what := archives.named(path):
-        raise StoreError(f"{path}: is {what}")
+    archive = archives.named(path)
+    if archive:
+        raise StoreError(f"{path}: is {archive}")
     with _readable(path), refusing(FileNotFoundError, lambda error: missing(path), StoreError):
         return dict(parsing.from_json(regular.text(path / "zarr.json"))["attributes"])
 
@@ -309,12 +316,11 @@ def _require_possible(layout: StoreLayout) -> None:
     if layout.kind not in get_args(Kind):
         raise ValueError("kind")
     for name, extra in layout.extras.items():
-        if (
-            not name.isidentifier()
-            or name in {"features", "ids", "ledger", *PLAIN}
-            or not all(type(size) is int and size > 0 for size in extra.shape)
-            or np.dtype(extra.dtype).kind not in "fiub"
-        ):
+        if not name.isidentifier() or name in {"features", "ids", "ledger", *PLAIN}:
+            raise ValueError(name)
+        if not all(type(size) is int and size > 0 for size in extra.shape):
+            raise ValueError(name)
+        if np.dtype(extra.dtype).kind not in "fiub":
             raise ValueError(name)
 
 

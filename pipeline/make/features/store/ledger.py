@@ -92,7 +92,8 @@ def pending(store: Path, layout: StoreLayout) -> list[int]:
 
 def entries(store: Path, layout: StoreLayout) -> list[LedgerEntry]:
     """Read the entries of all finished shards, in order."""
-    return [entry for shard in range(layout.shards) if (entry := read(store, shard))]
+    maybe = (read(store, shard) for shard in range(layout.shards))
+    return [entry for entry in maybe if entry is not None]
 
 
 def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
@@ -100,7 +101,8 @@ def readable(store: Path, layout: StoreLayout) -> dict[int, LedgerEntry]:
     entries = {}
     for shard in range(layout.shards):
         with suppress(StoreError):
-            if entry := read(store, shard):
+            entry = read(store, shard)
+            if entry is not None:
                 entries[shard] = entry
     return entries
 
@@ -109,9 +111,10 @@ def sources(store: Path, layout: StoreLayout) -> dict[int, str]:
     """Row -> checksum of the file or caption that its features were made from, of all finished
     shards.
     """
-    return {
-        row: checksum for entry in entries(store, layout) for row, checksum in entry.sources.items()
-    }
+    checksums = {}
+    for entry in entries(store, layout):
+        checksums.update(entry.sources)
+    return checksums
 
 
 def rows_of_sources(store: Path, layout: StoreLayout, wanted: Sequence[str]) -> np.ndarray:
@@ -145,9 +148,12 @@ def shard_file(store: Path, array: str, shard: int, dimensions: int) -> Path:
 def file_sizes(path: Path, entry: LedgerEntry, layout: StoreLayout) -> np.ndarray:
     """The sizes of the files that a finished shard was made from; zeros where they are lost."""
     file = shard_file(path, "bytes", entry.shard, 1)
-    raw = file.read_bytes() if file.exists() else b""
     rows = len(layout.rows(entry.shard))
-    return np.frombuffer(raw, "<i8")[:rows] if len(raw) >= rows * 8 else np.zeros(rows, np.int64)
+    if file.exists():
+        raw = file.read_bytes()
+        if len(raw) >= rows * 8:
+            return np.frombuffer(raw, "<i8")[:rows]
+    return np.zeros(rows, np.int64)
 
 
 def other_files(before: np.ndarray, current: np.ndarray) -> np.ndarray:

@@ -124,8 +124,10 @@ class Plan:
         """The place of each row's id in the ids, int64 [I]; ABSENT for a row without one of these
         [M].
         """
-        rows, place_of_row = find(self.ids, ids), np.full(self.layout.total, ABSENT)
-        place_of_row[rows[rows != ABSENT]] = np.flatnonzero(rows != ABSENT)
+        rows = find(self.ids, ids)
+        has_row = rows != ABSENT
+        place_of_row = np.full(self.layout.total, ABSENT)
+        place_of_row[rows[has_row]] = np.flatnonzero(has_row)
         return place_of_row
 
 
@@ -142,13 +144,13 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     except StoreError as error:
         return at_once(wanted, str(error))
     outdated = Artefact.open(path).outdated(wanted.request({}), wanted.made_from)
-    because = None if outdated is None else outdated.because
-    if outdated and (because == "request" or (because == "made_from" and not wanted.grows)):
+    same_ids = outdated is None or outdated.because != "made_from"
+    if outdated and (outdated.because == "request" or not (same_ids or wanted.grows)):
         return at_once(wanted, outdated.text)
     existing = _Existing(path, layout)
     if made.get("dataset") != wanted.fingerprint.get("dataset"):
         return _of_another_data_set(existing, wanted)
-    return _continued(existing, wanted, because != "made_from")
+    return _continued(existing, wanted, same_ids)
 
 
 @contextmanager
@@ -185,9 +187,10 @@ def making(
     elif replaces:
         todo = _with_begun(path.with_name(path.name + ".successor"), wanted, todo)
     before = None
-    if origin is not None or todo.keeps:
-        earlier = origin or path
-        before = None if layouts.is_undescribed(earlier) else records.require(earlier)
+    versions = wanted.versions
+    if (origin is not None or todo.keeps) and not layouts.is_undescribed(origin or path):
+        before = records.require(origin or path)
+        versions = before.versions
 
     def begin(folder: Path) -> None:
         layouts.create(folder, todo.layout, todo.ids)
@@ -195,7 +198,7 @@ def making(
 
     with artefacts.drafting(
         path,
-        wanted.request(before.versions if before else wanted.versions),
+        wanted.request(versions),
         wanted.made_from,
         layouts.libraries(),
         in_place=not replaces,
@@ -274,9 +277,12 @@ def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
 
 def at_once(wanted: Wanted, changed: str = "") -> Plan:
     """Plan a new store of only the chosen ids, in their order."""
-    ids = wanted.ids if wanted.chosen is None else wanted.ids[wanted.chosen]
+    ids = wanted.ids
+    if wanted.chosen is not None:
+        ids = ids[wanted.chosen]
     layout = replace(wanted.layout, total=len(ids))
-    return Plan(changed, layout, ids, list(range(layout.shards)), np.full(len(ids), ABSENT), True)
+    every_shard = list(range(layout.shards))
+    return Plan(changed, layout, ids, every_shard, np.full(len(ids), ABSENT), new=True)
 
 
 class _Existing:

@@ -48,7 +48,8 @@ class FeatureStore:
     """
 
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
-        self.path, self._reading = path, threading.RLock()
+        self.path = path
+        self._reading = threading.RLock()
         self._manifest: Manifest | None = None  # after `require`
         self._opened = _Opened(path, rows)
 
@@ -86,12 +87,11 @@ class FeatureStore:
         if same_ids:
             rows = layouts.find(self._whole("ids"), sources.ids)
         else:  # by content alone; features that depend on ids are of no other manifest
-            checksums = None if self.fingerprint.get("depends_on_id", True) else sources.checksums
-            rows = (
-                np.array([ABSENT])
-                if checksums is None
-                else ledger.rows_of_sources(self.path, self.layout, checksums.tolist())
-            )
+            rows = np.array([ABSENT])
+            by_content = not self.fingerprint.get("depends_on_id", True)
+            if by_content and sources.checksums is not None:
+                checksums = sources.checksums.tolist()
+                rows = ledger.rows_of_sources(self.path, self.layout, checksums)
             if not len(rows) or (rows == ABSENT).any():
                 raise StoreError(
                     f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}"
@@ -137,17 +137,16 @@ class FeatureStore:
     @property
     def _renewed(self) -> str:
         """What a user must do to get the manifest's features: an imported store does not grow."""
-        return (
-            "run `pipeline store import` again with --if-changed redo"
-            if imported(self.fingerprint)
-            else "run `pipeline extract`, which extracts what is new"
-        )
+        if imported(self.fingerprint):
+            return "run `pipeline store import` again with --if-changed redo"
+        return "run `pipeline extract`, which extracts what is new"
 
     def require_extracted(self, rows: np.ndarray) -> None:
         """Check that rows, int64 [B], are in the store, done or failed; StoreError if some are
         not.
         """
-        if absent := int((self.rows[rows] == ABSENT).sum()):
+        absent = int((self.rows[rows] == ABSENT).sum())
+        if absent:
             raise StoreError(
                 f"{self.path}: {absent} of {len(rows)} {self.layout.kind} are not extracted yet; run the "
                 "same `pipeline extract` without --split and --only, or for their split"
@@ -215,7 +214,8 @@ class FeatureStore:
         """
         order = np.argsort(self.ids, kind="stable")
         rows = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)]
-        if len(absent := ids[self.ids[rows] != ids]):
+        absent = ids[self.ids[rows] != ids]
+        if len(absent):
             raise StoreError(
                 f"{self.path}: holds no features of {self.layout.noun} {absent[0]}; {self._renewed}"
             )
@@ -320,8 +320,10 @@ class FeatureStore:
     def _fill_rows(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         if not len(out):
             return
-        whole, size = out.data.cast("B"), out.nbytes // len(out)
-        valid, opened = (counts * (size // out.shape[1])).tolist(), self._opened
+        whole = out.data.cast("B")
+        size = out.nbytes // len(out)
+        valid = (counts * (size // out.shape[1])).tolist()
+        opened = self._opened
         with refusing(
             (RuntimeError, ValueError),
             f"{self.path}: {name} is damaged; run `pipeline store verify --repair`",
@@ -370,11 +372,15 @@ class _Opened:
         ):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         # The files that were read last stay open: opening one takes as long as reading half a row.
-        self.path, self._files = path, dict[tuple[str, int], int]()
+        self.path = path
+        self._files = dict[tuple[str, int], int]()
         weakref.finalize(self, _close, self._descriptor, self._files)
         self.layout, self.fingerprint = read_header(path)
-        if pending := ledger.pending(path, self.layout):
-            command = "store import" if imported(self.fingerprint) else "extract"
+        pending = ledger.pending(path, self.layout)
+        if pending:
+            command = "extract"
+            if imported(self.fingerprint):
+                command = "store import"
             raise StoreError(
                 f"{path}: {len(pending)} of {self.layout.shards} shards are not finished yet; run the "
                 f"same `pipeline {command}` again to resume"

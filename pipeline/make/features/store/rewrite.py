@@ -44,7 +44,8 @@ def rewrite(
             raise StoreError(
                 f"{path}: holds float16, of which exact float32 cannot be made; extract or import again"
             )
-        total, sources = len(store.rows), sources_of(manifest, store.layout.kind)
+        total = len(store.rows)
+        sources = sources_of(manifest, store.layout.kind)
         layout = replace(
             store.layout,
             total=total,

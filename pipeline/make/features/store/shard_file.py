@@ -41,7 +41,8 @@ def write(path: Path, values: np.ndarray, rows: int, compressor: str) -> None:
     """Write a shard. The file appears when it is complete and on disk. `values` is [S', ...], an
     entry per row.
     """
-    index, offset = np.full((rows, 2), MISSING), 0
+    index = np.full((rows, 2), MISSING)
+    offset = 0
     with atomic.replacing(path) as partial, partial.open("wb") as file:
         for place, row in enumerate(np.ascontiguousarray(values, values.dtype.newbyteorder("<"))):
             chunk = (
@@ -88,7 +89,8 @@ def take(chunk: bytes, compressor: str, target: memoryview) -> None:
 
 def read_index(descriptor: int, rows: int, count: int) -> np.ndarray:
     """Read an open file's index, see `index_of`."""
-    size, end = rows * 16, os.fstat(descriptor).st_size
+    size = rows * 16
+    end = os.fstat(descriptor).st_size
     return index_of(os.pread(descriptor, size + CRC, max(end - size - CRC, 0)), rows, count, end)
 
 
@@ -189,5 +191,6 @@ def all_finite(values: np.ndarray) -> bool:
     # NumPy finds ten times as fast as it converts float16.
     infinity = np.array(np.inf, values.dtype)
     signed, unsigned = (values.reshape(-1).view(f"{kind}{values.itemsize}") for kind in "iu")
-    most, least = infinity.view(signed.dtype), (-infinity).view(unsigned.dtype)
+    most = infinity.view(signed.dtype)
+    least = (-infinity).view(unsigned.dtype)
     return bool(signed.max(initial=0) < most and unsigned.max(initial=0) < least)

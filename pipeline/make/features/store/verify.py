@@ -62,7 +62,8 @@ def faults_of(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iter
         yield "not extracted yet"
         return
     rows = layout.rows(shard)
-    if strange := [row for row in entry.failed if row not in rows]:
+    strange = [row for row in entry.failed if row not in rows]
+    if strange:
         yield f"its ledger entry tells of row {strange[0]}, which is of another shard"
         return
     if (entry.shard, entry.first, entry.rows) != (shard, rows.start, len(rows)):
@@ -114,18 +115,17 @@ def content(path: Path, rows: np.ndarray) -> str:
     reading features.
     """
     layout, _ = read_header(path)
-    values, sources = (
-        np.full(len(rows), None, np.dtypes.StringDType(na_object=None)) for _ in range(2)
-    )
+    values = np.full(len(rows), None, np.dtypes.StringDType(na_object=None))
+    sources = values.copy()
     order = np.argsort(rows // layout.shard_rows, kind="stable")
     shards = (rows // layout.shard_rows)[order]
-    for entry in _entries(
-        path, layout, rows
-    ):  # one by one: those of a million rows would fill 450 MB
-        of_entry = order[
-            np.searchsorted(shards, entry.shard) : np.searchsorted(shards, entry.shard, "right")
-        ]
-        of_shard, digests = rows[of_entry].tolist(), entry.failed | entry.values
+    # One by one: those of a million rows would fill 450 MB.
+    for entry in _entries(path, layout, rows):
+        first = np.searchsorted(shards, entry.shard)
+        end = np.searchsorted(shards, entry.shard, "right")
+        of_entry = order[first:end]
+        of_shard = rows[of_entry].tolist()
+        digests = entry.failed | entry.values
         values[of_entry] = np.array([digests[row] for row in of_shard], object)
         sources[of_entry] = np.array([entry.sources.get(row) for row in of_shard], object)
     return digest_of_rows(
@@ -155,11 +155,12 @@ def _differ(
     path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
 ) -> list[tuple[Path, str, str]]:
     contents = shard_file.read(path, layout, entry.shard)
-    differ = [
-        (shard_file.file_of(path, layout, name, entry.shard), recorded, contents.checksums[name])
-        for name in layout.arrays()
-        if contents.checksums[name] != (recorded := entry.checksums.get(name, ""))
-    ]
+    differ = []
+    for name in layout.arrays():
+        recorded = entry.checksums.get(name, "")
+        if contents.checksums[name] != recorded:
+            file = shard_file.file_of(path, layout, name, entry.shard)
+            differ.append((file, recorded, contents.checksums[name]))
     if not differ and contents.values != entry.values:
         differ = [
             (ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))
@@ -176,7 +177,8 @@ def _summary(values: dict[int, str]) -> str:
 def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledger.LedgerEntry]:
     """The entries of the shards that hold some rows, int64 [B], in order."""
     for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_rows).tolist():
-        entry, here = ledger.read(path, shard), layout.rows(shard)
+        entry = ledger.read(path, shard)
+        here = layout.rows(shard)
         if entry is None:
             raise StoreError(
                 f"{path}: shard {shard} is not extracted; run the same `pipeline extract` again to resume"

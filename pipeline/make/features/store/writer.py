@@ -63,21 +63,14 @@ class Shard:
         features: [n, D]. size: width and height in pixels; 0, 0 for a caption. extras: name -> [n,
             ...]. file_bytes, source: size and checksum of its file or caption, "" if none was read.
         """
-        if not 1 <= len(features) <= self.arrays["features"].shape[1]:
-            raise ValueError(
-                f"expected 1 to {self.arrays['features'].shape[1]} items, got {len(features)}"
-            )
-        self.fill_several(
-            np.array([row]),
-            features[None],
-            {
-                "counts": np.array([len(features)]),
-                "sizes": np.array([size]),
-                "bytes": np.array([file_bytes]),
-                **{name: values[None] for name, values in extras.items()},
-            },
-            [source],
-        )
+        most = self.arrays["features"].shape[1]
+        if not 1 <= len(features) <= most:
+            raise ValueError(f"expected 1 to {most} items, got {len(features)}")
+        arrays = {name: values[None] for name, values in extras.items()}
+        arrays["counts"] = np.array([len(features)])
+        arrays["sizes"] = np.array([size])
+        arrays["bytes"] = np.array([file_bytes])
+        self.fill_several(np.array([row]), features[None], arrays, [source])
 
     def fill_several(
         self,
@@ -95,22 +88,17 @@ class Shard:
             arrays: Name -> [B, ...], of all but features and status; of items [B, n, ...].
             sources: The checksums of their files or captions, "" where none was read.
         """
-        kind, shard_rows = self.arrays["features"].dtype, rows - self.rows.start
-        # In float16 the exponent's bits show it; numpy would convert the values one after another.
-        fit = (
-            ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2))
-            if features.dtype == np.float16
-            else np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2)))
-            <= np.finfo(kind).max
-        )  # NaN: False
+        kind = self.arrays["features"].dtype
+        shard_rows = rows - self.rows.start
+        fit = _within(features, kind)
         if features.dtype != kind:
             with np.errstate(over="ignore"):  # such rows fail below
                 features = features.astype(kind)
         for name, values in {"features": features, **arrays}.items():
-            by_item = name not in PLAIN
-            self.arrays[name][(shard_rows, slice(values.shape[1])) if by_item else shard_rows] = (
-                values
-            )
+            if name in PLAIN:
+                self.arrays[name][shard_rows] = values
+            else:
+                self.arrays[name][shard_rows, : values.shape[1]] = values
         self.arrays["status"][shard_rows] = DONE
         self.sources.update(
             (row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known
@@ -154,8 +142,19 @@ class Shard:
         """Record for a row of the store the reason why it failed."""
         self.failed[row] = reason
         self.sources.pop(row, None)
-        for name, values in self.arrays.items():
-            values[row - self.rows.start] = FAILED if name == "status" else 0
+        for values in self.arrays.values():
+            values[row - self.rows.start] = 0
+        self.arrays["status"][row - self.rows.start] = FAILED
+
+
+def _within(features: np.ndarray, kind: np.dtype) -> np.ndarray:
+    """Which rows, bool [B], hold nothing but finite values in the range of a dtype."""
+    if features.dtype == np.float16:
+        # The exponent's bits show it; numpy would convert the values one after another.
+        return ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2))
+    greatest = np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2)))
+    is_within: np.ndarray = greatest <= np.finfo(kind).max  # False for NaN
+    return is_within
 
 
 def write_shard(
@@ -227,17 +226,14 @@ def failures_csv(
     store: Path, layout: StoreLayout, names: list[str], rows: np.ndarray | None = None
 ) -> tuple[str, dict[int, str]]:
     """Compose the content of failures.csv: the text, and row in the manifest -> reason."""
-    place = (
-        {row: row for row in range(layout.total)}
-        if rows is None
-        else {row: place for place, row in enumerate(rows.tolist())}
-    )
-    failed = {
-        place[row]: reason
-        for entry in ledger.entries(store, layout)
-        for row, reason in entry.failed.items()
-        if row in place
-    }
+    if rows is None:
+        rows = np.arange(layout.total)
+    place = {row: place for place, row in enumerate(rows.tolist())}
+    failed = {}
+    for entry in ledger.entries(store, layout):
+        for row, reason in entry.failed.items():
+            if row in place:
+                failed[place[row]] = reason
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])
