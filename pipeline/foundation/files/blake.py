@@ -18,7 +18,10 @@ def of_file(path: Path | str) -> str:
         path, os.O_RDONLY | os.O_NONBLOCK
     )  # a third faster for a small file than Python's own file
     try:
-        while part := os.read(file, PART):
+        while True:
+            part = os.read(file, PART)
+            if not part:
+                break
             digest.update(part)
     finally:
         os.close(file)

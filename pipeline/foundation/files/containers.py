@@ -244,7 +244,8 @@ def sizes(folder: Path, files: list[str]) -> dict[str, int]:
     files are left out.
     """
     listed = remote.listed(folder) if remote.address(folder) else None
-    bytes_of, base = {}, str(folder)
+    bytes_of = {}
+    base = str(folder)
     for file in files:
         within = inside(f"{base}/{file}")
         if within is not None:
@@ -260,22 +261,27 @@ def opened(path: Path) -> Container:
     """
     with _opening:
         file = _here(path)
-        if file is path and not path.exists() and (what := unfetched.stand_in(path)):
-            raise OSError(f"{path}: is {what}")
-        key = str(file), file.stat().st_mtime_ns if file is path else 0
+        if file is path and not path.exists():
+            what = unfetched.stand_in(path)
+            if what:
+                raise OSError(f"{path}: is {what}")
+        modified = 0
+        if file is path:
+            modified = file.stat().st_mtime_ns
+        key = (str(file), modified)
         if key not in _opened:
             try:
-                _opened[key] = Tar(file) if path.suffix.lower() == ".tar" else Parquet(file)
-            except (
-                tarfile.TarError,
-                ValueError,
-                EOFError,
-                OSError,
-            ) as error:  # pyarrow's errors are ValueErrors, or OSErrors without a number
+                if path.suffix.lower() == ".tar":
+                    _opened[key] = Tar(file)
+                else:
+                    _opened[key] = Parquet(file)
+            # pyarrow's errors are ValueErrors, or OSErrors without a number.
+            except (tarfile.TarError, ValueError, EOFError, OSError) as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise
                 wrong = f"not readable as {path.suffix[1:]} ({error})".splitlines()[0]
-                if what := unfetched.stand_in(file):
+                what = unfetched.stand_in(file)
+                if what:
                     wrong = f"is {what}"
                 raise OSError(f"{path}: {wrong}") from None
         _opened.move_to_end(key)

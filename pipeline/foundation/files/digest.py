@@ -25,7 +25,10 @@ def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
     """SHA-256 of the JSON list [FIRST, [ROW, ...]], with `AT_ONCE` rows in memory at a time."""
     left, between = iter(rows), ""
     hashed = hashlib.sha256(f"[{json.dumps(first, ensure_ascii=False)}, [".encode())
-    while some := list(islice(left, AT_ONCE)):
+    while True:
+        some = list(islice(left, AT_ONCE))
+        if not some:
+            break
         hashed.update(
             (between + json.dumps(some, sort_keys=True, ensure_ascii=False)[1:-1]).encode()
         )

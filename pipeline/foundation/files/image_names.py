@@ -27,12 +27,18 @@ def by_name(files: Sequence[str]) -> tuple[dict[str, int], Callable[[str], Itera
     """Match names with files. Returns name -> row, and a function from a name to the names to look
     up.
     """
-    return (
-        unshared(
-            files, lambda path: (str(path), path.with_suffix("").as_posix(), path.name, path.stem)
-        ),
-        lambda text: ((path := plain(text)), PurePosixPath(path).name),
-    )
+    return unshared(files, _spellings), _looked_up
+
+
+def _spellings(path: PurePosixPath) -> Iterable[str]:
+    """What a file may be called: with or without folder and suffix."""
+    return (str(path), path.with_suffix("").as_posix(), path.name, path.stem)
+
+
+def _looked_up(text: str) -> Iterable[str]:
+    """The names under which a name is looked up: with its folder, then without."""
+    name = plain(text)
+    return (name, PurePosixPath(name).name)
 
 
 def by_number(files: Sequence[str]) -> tuple[dict[str, int], Callable[[str], Iterable[str]]]:

@@ -148,15 +148,14 @@ def upright_rgb(image: Image.Image) -> Image.Image:
         # 16-bit grey holds 0-65535, which Pillow's own conversion clips at 255; other ranges are
         # stretched.
         values = np.nan_to_num(np.asarray(image, dtype=np.float32))
-        low, high = (
-            (0.0, 65535.0)
-            if values.min() >= 0 and values.max() <= 65535 and image.mode != "F"
-            else (values.min(), max(values.max(), values.min() + 1e-12))
-        )
+        low = 0.0
+        high = 65535.0
+        if image.mode == "F" or values.min() < low or values.max() > high:
+            low = values.min()
+            high = max(values.max(), low + 1e-12)
         grey = np.round((values - low) * (255.0 / (high - low))).astype(np.uint8)
-        if isinstance(
-            clear := image.info.get("transparency"), int
-        ):  # the value of pixels that are transparent
+        clear = image.info.get("transparency")  # the value of pixels that are transparent
+        if isinstance(clear, int):
             grey[values == clear] = 255
         return Image.fromarray(grey).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:

@@ -134,9 +134,14 @@ class _Text:
                 f"a value of more than {self.longest:,} characters at character "
                 f"{self.before + self.at}"
             )
-        read, wanted = [self.text[self.at :]], 2 * (len(self.text) - self.at) + 1
-        while sum(map(len, read)) < wanted and (part := next(self.parts, None)) is not None:
+        read = [self.text[self.at :]]
+        wanted = 2 * (len(self.text) - self.at) + 1
+        while sum(map(len, read)) < wanted:
+            part = next(self.parts, None)
+            if part is None:
+                break
             read.append(part)
         self.before += self.at
-        self.text, self.at = "".join(read), 0
+        self.text = "".join(read)
+        self.at = 0
         return len(read) > 1

@@ -96,7 +96,8 @@ def weights_of(folder: Path, pickled: bool = True) -> list[Path]:
     files = [folder / first] if first == whole else _shards(folder / first)
     stem, _, ending = whole.rpartition(".")
     shards = {file.name for file in folder.glob(f"{stem}-*-of-*.{ending}")}
-    if others := sorted(shards - {file.name for file in files}):
+    others = sorted(shards - {file.name for file in files})
+    if others:
         raise InputError(
             f"{folder}: holds two sets of weights, {first} and {others[0]}, which that does not name; remove "
             "the one that is not this model's"
@@ -199,7 +200,8 @@ def _refuse_adapter(folder: Path) -> None:
             "merge_and_unload() and save that model into a folder of its own, or train one by `pipeline "
             "finetune`, which tuned: reads"
         )
-    if others := sorted(file.name for file in folder.glob("adapter_model.*")):
+    others = sorted(file.name for file in folder.glob("adapter_model.*"))
+    if others:
         raise InputError(
             f"{folder}: holds {others[0]}, an adapter that is not merged; remove it where the model is meant "
             "without it"
@@ -216,7 +218,8 @@ def _refuse_settings(folder: Path) -> None:
             f"{folder}: its config.json says that its weights are quantised ({method}); take the model in "
             "float32, float16 or bfloat16"
         )
-    if file := config.get("transformers_weights"):
+    file = config.get("transformers_weights")
+    if file:
         raise InputError(
             f"{folder}: its config.json names other weights, {file} (transformers_weights); save the model "
             "with save_pretrained()"

@@ -31,7 +31,8 @@ OPENAI = {
 
 def named(path: Path) -> str:
     """Say what a file is that no reader of weights takes, and what to do; "" if that is unknown."""
-    if what := unfetched.named(path):
+    what = unfetched.named(path)
+    if what:
         return what
     with regular.opened(path) as file:
         start = file.read(512)
@@ -39,7 +40,8 @@ def named(path: Path) -> str:
         return "empty, as an interrupted copy leaves it; copy the file again"
     if MARKUP.match(start):
         return "an HTML or XML page, such as a site's error message; fetch the file again"
-    if what := archives.named(path):
+    what = archives.named(path)
+    if what:
         return what
     if start.startswith(b"PK\x03\x04"):
         return archive(path)
@@ -54,7 +56,8 @@ def archive(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             held = {name.partition("/")[2] or name for name in archive.namelist()}
         if "constants.pkl" in held:
-            if same := OPENAI.get(path.stem):
+            same = OPENAI.get(path.stem)
+            if same:
                 return f"OpenAI's TorchScript archive, whose code is not run; the same weights are {same}"
             return (
                 "a TorchScript archive, whose code is not run; of OpenAI's CLIP take "

@@ -83,15 +83,17 @@ def read_header(file: BinaryIO) -> Header:
     as for `parse`.
     """
     first = file.read(PREFIX)
-    return parse(
-        first[:size] if (size := length(first)) < PREFIX else first + file.read(size - PREFIX)
-    )
+    size = length(first)
+    if size < PREFIX:
+        return parse(first[:size])
+    return parse(first + file.read(size - PREFIX))
 
 
 def mapped(path: Path) -> npt.NDArray[Any]:
     """Map a `.npy` file into memory, read-only; it may be larger than the memory."""
     with regular.opened(path) as file:
-        header, size = read_header(file), os.fstat(file.fileno()).st_size
+        header = read_header(file)
+        size = os.fstat(file.fileno()).st_size
     if header.dtype.hasobject:
         raise ValueError("it holds Python objects")
     if size < header.end:

@@ -7,7 +7,7 @@ by the file's size, and no value is nested deeply or contains itself.
 """
 
 import codecs
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from struct import Struct
@@ -142,7 +142,9 @@ def _inner(value: Any) -> Sequence[Any]:
         return (value.identity,)
     if isinstance(value, set | frozenset):
         return [*value]
-    return value if isinstance(value, list | tuple) else ()
+    if isinstance(value, list | tuple):
+        return value
+    return ()
 
 
 CONTAINERS = dict | list | tuple | set | frozenset | Call | Outside
@@ -152,7 +154,9 @@ class _Machine:
     """Follows the instructions of one pickle."""
 
     def __init__(self, file: BinaryIO, size: int, names: Container[Name]) -> None:
-        self.file, self.size, self.allowed = file, size, names
+        self.file = file
+        self.size = size
+        self.allowed = names
         self.stack: list[Any] = []
         self.below: list[list[Any]] = []  # the stacks below each mark
         self.memo: dict[int, Any] = {}
@@ -164,8 +168,12 @@ class _Machine:
     def run(self, expansion: Expansion) -> None:
         """Follow all instructions; the value is then on the stack."""
         read = self.file.read
-        values, steps = VALUES, STEPS
-        while (code := read(1)) != b".":
+        values = VALUES
+        steps = STEPS
+        while True:
+            code = read(1)
+            if code == b".":
+                break
             self.counted += COUNTED
             if self.counted > AT_ONCE:
                 expansion.take(self.counted)
@@ -181,7 +189,9 @@ class _Machine:
 
     def content(self, length: int) -> bytes:
         """Read so many bytes."""
-        content = self.file.read(length) if 0 <= length <= self.size else b""
+        content = b""
+        if 0 <= length <= self.size:
+            content = self.file.read(length)
         if len(content) != length:
             raise EOFError("it is cut short")
         self.counted += length
@@ -217,6 +227,22 @@ class _Machine:
         self.stack = self.below.pop()
         return values
 
+    def marked_dict(self) -> Any:
+        """The keys and values above the last mark as a dict."""
+        return _put({}, self.marked())
+
+    def marked_tuple(self) -> tuple[Any, ...]:
+        """The values above the last mark as a tuple."""
+        return tuple(self.marked())
+
+    def marked_set(self) -> set[Any]:
+        """The values above the last mark as a set."""
+        return {_hashed(value) for value in self.marked()}
+
+    def repeated(self) -> Any:
+        """The last value once more."""
+        return self.stack[-1]
+
     def mark(self) -> None:
         """Mark a place on the stack."""
         self.below.append(self.stack)
@@ -225,6 +251,18 @@ class _Machine:
     def remember(self, number: int) -> None:
         """Write down the last value under a number."""
         self.memo[number] = self.stack[-1]
+
+    def remember_next(self) -> None:
+        """Write down the last value under the next number."""
+        self.remember(len(self.memo))
+
+    def remember_by_line(self) -> None:
+        """Write down the last value under the number of a line."""
+        self.remember(_decimal(self.line()))
+
+    def remembered_by_line(self) -> Any:
+        """The value under the number of a line."""
+        return self.memo[_decimal(self.line())]
 
     def drop(self) -> None:
         """Drop the last value, or a mark without values."""
@@ -243,7 +281,11 @@ class _Machine:
         self.names.add(known)
         return known
 
-    def global_name(self) -> Name:
+    def name_by_stack(self) -> Name:
+        """A name in the last two values."""
+        return self.named(*self.last(2))
+
+    def name_by_line(self) -> Name:
         """A name in two lines."""
         module = self.line().decode()
         return self.named(module, self.line().decode())
@@ -263,6 +305,10 @@ class _Machine:
         self.calls.append(call)
         return call
 
+    def called_by_stack(self) -> Any:
+        """What a call of the last two values, a name and arguments, would make."""
+        return self.called(*self.last(2))
+
     def called_with_names(self) -> Any:
         """What a call with arguments by name would make."""
         function, arguments, by_name = self.last(3)
@@ -273,7 +319,7 @@ class _Machine:
     def called_by_line(self) -> Any:
         """What a call would make whose arguments come first, as Python 2 wrote it."""
         arguments = tuple(self.marked())
-        return self.called(self.global_name(), arguments)
+        return self.called(self.name_by_line(), arguments)
 
     def called_by_mark(self) -> Any:
         """What a call would make whose name and arguments are marked, as Python 2 wrote it."""
@@ -286,6 +332,14 @@ class _Machine:
         self.outside.append(value)
         return value
 
+    def beside_by_line(self) -> Outside:
+        """A value beside the pickle, by the identity in a line."""
+        return self.beside(self.line().decode())
+
+    def beside_by_stack(self) -> Outside:
+        """A value beside the pickle, by the identity on the stack."""
+        return self.beside(*self.last(1))
+
     def build(self) -> None:
         """Write down the state of what would have been made by a call."""
         made, state = self.last(2)
@@ -295,12 +349,25 @@ class _Machine:
             raise ValueError("it changes what no file of arrays changes")
         self.stack.append(made)
 
-    def put(self, pairs: list[Any]) -> None:
-        """Put keys and values, one after the other, into a dict."""
+    def put_one(self) -> None:
+        """Put a key and its value into a dict."""
+        pair = self.last(2)
+        _put(self.stack[-1], pair)
+
+    def put_marked(self) -> None:
+        """Put the keys and values above the last mark into a dict."""
+        pairs = self.marked()
         _put(self.stack[-1], pairs)
 
-    def extend(self, values: list[Any]) -> None:
-        """Put values into a list or a set."""
+    def append(self) -> None:
+        """Put a value into a list or a set."""
+        self._extend(self.last(1))
+
+    def extend(self) -> None:
+        """Put the values above the last mark into a list or a set."""
+        self._extend(self.marked())
+
+    def _extend(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if isinstance(target, set):
             target.update(map(_hashed, values))
@@ -333,13 +400,6 @@ def _put(target: Any, pairs: list[Any]) -> Any:
     return target
 
 
-def _whole(machine: _Machine, length: int) -> int:
-    """A whole number of so many bytes."""
-    if length > LARGEST_NUMBER:
-        raise ValueError(f"it has a whole number of {length:,} bytes")
-    return int.from_bytes(machine.content(length), "little", signed=True)
-
-
 def _decimal(line: bytes) -> int | bool:
     """A whole number in digits, or the truth as Python 2 wrote it."""
     if line in (b"00", b"01"):
@@ -356,74 +416,125 @@ def _quoted(line: bytes) -> str:
     return codecs.escape_decode(line[1:-1])[0].decode("latin1")
 
 
+def _escaped(line: bytes) -> str:
+    """Text with escapes, as Python 2 wrote it."""
+    return line.decode("raw-unicode-escape")
+
+
+Instruction = Callable[[_Machine], Any]
+
+
+def _each(
+    step: Callable[[_Machine, Any], Any], given: Mapping[bytes, Any]
+) -> dict[bytes, Instruction]:
+    """Instructions that do the same, each with a value of its own."""
+    return {opcode: _with(step, value) for opcode, value in given.items()}
+
+
+def _with(step: Callable[[_Machine, Any], Any], value: Any) -> Instruction:
+    def follow(machine: _Machine) -> Any:
+        return step(machine, value)
+
+    return follow
+
+
+def _constant(machine: _Machine, value: Any) -> Any:
+    return value
+
+
+def _empty(machine: _Machine, kind: Callable[[], Any]) -> Any:
+    return kind()
+
+
+def _whole(machine: _Machine, form: Struct) -> int:
+    """A whole number, after its length in bytes."""
+    length = machine.number(form)
+    if length > LARGEST_NUMBER:
+        raise ValueError(f"it has a whole number of {length:,} bytes")
+    return int.from_bytes(machine.content(length), "little", signed=True)
+
+
+def _latin(machine: _Machine, form: Struct) -> str:
+    return machine.sized(form).decode("latin1")
+
+
+def _unicode(machine: _Machine, form: Struct) -> str:
+    return machine.sized(form).decode()
+
+
+def _line(machine: _Machine, meaning: Callable[[bytes], Any]) -> Any:
+    return meaning(machine.line())
+
+
+def _tuple(machine: _Machine, length: int) -> tuple[Any, ...]:
+    return tuple(machine.last(length))
+
+
+def _remembered(machine: _Machine, form: Struct) -> Any:
+    return machine.memo[machine.number(form)]
+
+
+def _remember(machine: _Machine, form: Struct) -> None:
+    machine.remember(machine.number(form))
+
+
 # Forms of numbers.
-BYTE, UINT2, UINT4, UINT8 = map(Struct, ("<B", "<H", "<I", "<Q"))
-INT4, DOUBLE = Struct("<i"), Struct(">d")
-# What an instruction puts on the stack; opcodes as in Python's `pickletools`.
-VALUES: dict[bytes, Callable[[_Machine], Any]] = {
-    b"N": lambda machine: None,
-    b"\x88": lambda machine: True,
-    b"\x89": lambda machine: False,
-    b"I": lambda machine: _decimal(machine.line()),
-    b"L": lambda machine: _decimal(machine.line()),
-    b"J": lambda machine: machine.number(INT4),
-    b"K": lambda machine: machine.number(BYTE),
-    b"M": lambda machine: machine.number(UINT2),
-    b"\x8a": lambda machine: _whole(machine, machine.number(BYTE)),
-    b"\x8b": lambda machine: _whole(machine, machine.number(INT4)),
-    b"F": lambda machine: float(machine.line()),
-    b"G": lambda machine: machine.number(DOUBLE),
-    b"S": lambda machine: _quoted(machine.line()),
-    b"T": lambda machine: machine.sized(INT4).decode("latin1"),
-    b"U": lambda machine: machine.sized(BYTE).decode("latin1"),
-    b"V": lambda machine: machine.line().decode("raw-unicode-escape"),
-    b"X": lambda machine: machine.sized(UINT4).decode(),
-    b"\x8c": lambda machine: machine.sized(BYTE).decode(),
-    b"\x8d": lambda machine: machine.sized(UINT8).decode(),
-    b"B": lambda machine: machine.sized(UINT4),
-    b"C": lambda machine: machine.sized(BYTE),
-    b"\x8e": lambda machine: machine.sized(UINT8),
-    b"\x96": lambda machine: machine.sized(UINT8),
-    b"]": lambda machine: [],
-    b"}": lambda machine: {},
-    b")": lambda machine: (),
-    b"\x8f": lambda machine: set(),
-    b"l": lambda machine: machine.marked(),
-    b"d": lambda machine: _put({}, machine.marked()),
-    b"t": lambda machine: tuple(machine.marked()),
-    b"\x85": lambda machine: tuple(machine.last(1)),
-    b"\x86": lambda machine: tuple(machine.last(2)),
-    b"\x87": lambda machine: tuple(machine.last(3)),
-    b"\x91": lambda machine: {_hashed(each) for each in machine.marked()},
-    b"2": lambda machine: machine.stack[-1],
-    b"g": lambda machine: machine.memo[_decimal(machine.line())],
-    b"h": lambda machine: machine.memo[machine.number(BYTE)],
-    b"j": lambda machine: machine.memo[machine.number(UINT4)],
-    b"c": lambda machine: machine.global_name(),
-    b"\x93": lambda machine: machine.named(*machine.last(2)),
-    b"R": lambda machine: machine.called(*machine.last(2)),
-    b"\x81": lambda machine: machine.called(*machine.last(2)),
-    b"\x92": lambda machine: machine.called_with_names(),
-    b"i": lambda machine: machine.called_by_line(),
-    b"o": lambda machine: machine.called_by_mark(),
-    b"P": lambda machine: machine.beside(machine.line().decode()),
-    b"Q": lambda machine: machine.beside(*machine.last(1)),
+BYTE = Struct("<B")
+UINT2 = Struct("<H")
+UINT4 = Struct("<I")
+UINT8 = Struct("<Q")
+INT4 = Struct("<i")
+DOUBLE = Struct(">d")
+# What an instruction puts on the stack; opcodes as in Python's `pickletools`. First numbers, texts
+# and bytes, by the form of the number, or of the length before them.
+VALUES: dict[bytes, Instruction] = {
+    **_each(_constant, {b"N": None, b"\x88": True, b"\x89": False}),
+    **_each(_Machine.number, {b"J": INT4, b"K": BYTE, b"M": UINT2, b"G": DOUBLE}),
+    **_each(_whole, {b"\x8a": BYTE, b"\x8b": INT4}),
+}
+VALUES |= _each(_line, {b"I": _decimal, b"L": _decimal, b"F": float, b"S": _quoted, b"V": _escaped})
+VALUES |= _each(_latin, {b"T": INT4, b"U": BYTE})
+VALUES |= _each(_unicode, {b"X": UINT4, b"\x8c": BYTE, b"\x8d": UINT8})
+VALUES |= _each(_Machine.sized, {b"B": UINT4, b"C": BYTE, b"\x8e": UINT8, b"\x96": UINT8})
+# Containers.
+VALUES |= _each(_empty, {b"]": list, b"}": dict, b")": tuple, b"\x8f": set})
+VALUES |= _each(_tuple, {b"\x85": 1, b"\x86": 2, b"\x87": 3})
+VALUES |= {
+    b"l": _Machine.marked,
+    b"d": _Machine.marked_dict,
+    b"t": _Machine.marked_tuple,
+    b"\x91": _Machine.marked_set,
+}
+# Values that are there already.
+VALUES |= _each(_remembered, {b"h": BYTE, b"j": UINT4})
+VALUES |= {b"2": _Machine.repeated, b"g": _Machine.remembered_by_line}
+# Names, calls, and values beside the pickle.
+VALUES |= {
+    b"c": _Machine.name_by_line,
+    b"\x93": _Machine.name_by_stack,
+    b"R": _Machine.called_by_stack,
+    b"\x81": _Machine.called_by_stack,
+    b"\x92": _Machine.called_with_names,
+    b"i": _Machine.called_by_line,
+    b"o": _Machine.called_by_mark,
+    b"P": _Machine.beside_by_line,
+    b"Q": _Machine.beside_by_stack,
 }
 # What the other instructions do.
-STEPS: dict[bytes, Callable[[_Machine], Any]] = {
-    b"\x80": lambda machine: machine.content(1),
-    b"\x95": lambda machine: machine.content(8),
-    b"(": lambda machine: machine.mark(),
-    b"0": lambda machine: machine.drop(),
-    b"1": lambda machine: machine.marked(),
-    b"p": lambda machine: machine.remember(_decimal(machine.line())),
-    b"q": lambda machine: machine.remember(machine.number(BYTE)),
-    b"r": lambda machine: machine.remember(machine.number(UINT4)),
-    b"\x94": lambda machine: machine.remember(len(machine.memo)),
-    b"a": lambda machine: machine.extend(machine.last(1)),
-    b"e": lambda machine: machine.extend(machine.marked()),
-    b"\x90": lambda machine: machine.extend(machine.marked()),
-    b"s": lambda machine: machine.put(machine.last(2)),
-    b"u": lambda machine: machine.put(machine.marked()),
-    b"b": lambda machine: machine.build(),
+STEPS: dict[bytes, Instruction] = {
+    **_each(_Machine.content, {b"\x80": 1, b"\x95": 8}),
+    **_each(_remember, {b"q": BYTE, b"r": UINT4}),
+}
+STEPS |= {
+    b"(": _Machine.mark,
+    b"0": _Machine.drop,
+    b"1": _Machine.marked,
+    b"p": _Machine.remember_by_line,
+    b"\x94": _Machine.remember_next,
+    b"a": _Machine.append,
+    b"e": _Machine.extend,
+    b"\x90": _Machine.extend,
+    b"s": _Machine.put_one,
+    b"u": _Machine.put_marked,
+    b"b": _Machine.build,
 }

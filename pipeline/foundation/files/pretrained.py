@@ -190,7 +190,8 @@ def source(folder: Path, pickled: bool = True) -> tuple[Path | None, dict[str, A
     files = model_folder.weights_of(folder, pickled)
     if not files:
         raise model_folder.without_weights(folder, pickled)
-    if unread := model_folder.unread(folder, files):
+    unread = model_folder.unread(folder, files)
+    if unread:
         warnings.warn(
             f"{folder}: {files[0].name} is read, as the library does it, and not {' or '.join(unread)} beside it",
             InputWarning,
@@ -233,7 +234,8 @@ def check_complete(
                 f"{[*stored]}, expected {[*expected]}"
             )
     beyond = sorted(name for name in report["unexpected_keys"] if not re.search(optional, name))
-    if lacking := sorted(name for name in report["missing_keys"] if not re.search(optional, name)):
+    lacking = sorted(name for name in report["missing_keys"] if not re.search(optional, name))
+    if lacking:
         prefix = weights.prefix_of(beyond, lacking[0])
         hint = f"; its names begin with {prefix}: save the network without its wrapper"
         raise InputError(
@@ -290,7 +292,8 @@ def check_side(folder: Path, processor: Any, config: Any) -> None:
     off what is more than whole patches, without a word.
     """
     if config.model_type == "siglip":
-        side, prepared = config.vision_config.image_size, dict(processor.size or {})
+        side = config.vision_config.image_size
+        prepared = dict(processor.size or {})
         if (prepared.get("height"), prepared.get("width")) != (side, side):
             raise InputError(
                 f"{folder}: its preprocessing gives images of {prepared}, its network reads {side} x {side} "

@@ -105,14 +105,17 @@ def _below(place: str, above: set[tuple[int, int]]) -> Iterator[tuple[str, os.st
     state = os.stat(place)
     if not stat.S_ISDIR(state.st_mode):
         yield place, state
-    elif (here := (state.st_dev, state.st_ino)) not in above:
-        with os.scandir(place) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
-        for entry in ordered:
-            if entry.is_dir():
-                yield from _below(entry.path, {*above, here})
-            else:
-                yield entry.path, entry.stat()
+        return
+    here = (state.st_dev, state.st_ino)
+    if here in above:
+        return
+    with os.scandir(place) as entries:
+        ordered = sorted(entries, key=lambda entry: entry.name)
+    for entry in ordered:
+        if entry.is_dir():
+            yield from _below(entry.path, {*above, here})
+        else:
+            yield entry.path, entry.stat()
 
 
 def has_settled(file: Path, state: list[int] | None) -> bool:

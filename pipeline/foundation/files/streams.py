@@ -48,8 +48,9 @@ def opened(place: Path) -> BinaryIO:
     """Open a pipe or device for writing; a pipe that nobody reads is waited for a while, and then
     refused.
     """
-    if (own := _descriptor(place)) is not None:
-        return open(place, "wb", opener=lambda *_: os.dup(own))
+    descriptor = _descriptor(place)
+    if descriptor is not None:
+        return open(place, "wb", opener=lambda *_: os.dup(descriptor))
     until = time.monotonic() + SECONDS
     while True:
         try:

@@ -22,8 +22,10 @@ from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing
 
 # How a file of torch before 1.6 begins, a pickle of a number; it holds five pickles, then values.
-LEGACY, PICKLES = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", 5
-ARCHIVE, CONTENT = b"PK\3\4", "data.pkl"
+LEGACY = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+PICKLES = 5
+ARCHIVE = b"PK\3\4"
+CONTENT = "data.pkl"
 # Bytes of each of the other members but the values of tensors, which are words and numbers.
 LARGEST_WORD = 1000
 # Bytes of a value, by the name of its type.
@@ -47,7 +49,8 @@ STORAGES = {
 TENSORS = {Name("torch._utils", f"_rebuild_tensor{end}") for end in ("", "_v2", "_v3")}
 TYPED = Name("torch._utils", "_rebuild_tensor_v3")
 PARAMETER = Name("torch._utils", "_rebuild_parameter")
-SIZE, COUNTER = Name("torch", "Size"), Name("collections", "Counter")
+SIZE = Name("torch", "Size")
+COUNTER = Name("collections", "Counter")
 # What takes one text.
 OF_TEXT = {Name("torch", "device"), Name("torch.serialization", "_get_layout")}
 DTYPES = {Name("torch", name) for name in TYPES}
@@ -95,12 +98,19 @@ def load(path: Path, content: bytes | None = None, also: type | None = None) -> 
         begin = file.read(len(LEGACY))
         file.seek(0)
         if begin != LEGACY and not begin.startswith(ARCHIVE):
-            if content is None and (what := archives.named(path)):
+            what = ""
+            if content is None:
+                what = archives.named(path)
+            if what:
                 raise InputError(f"{path}: is {what}")
             raise ValueError("it begins like none")
-        names = NAMES if also is None else NAMES | {Name(also.__module__, also.__qualname__)}
-        read = _legacy if begin == LEGACY else _archive
-        held = read(file, Expansion(path), names)
+        names = NAMES
+        if also is not None:
+            names = NAMES | {Name(also.__module__, also.__qualname__)}
+        if begin == LEGACY:
+            held = _legacy(file, Expansion(path), names)
+        else:
+            held = _archive(file, Expansion(path), names)
         if not any(name.module.startswith("torch") for name in held.names):
             return restricted_pickle.arrays(held.tree)
         with refusing(ImportError, f"{extras.lacking(str(path), 'torch')}, or save it as .npy"):
@@ -264,7 +274,8 @@ def _storage(value: Any) -> tuple[str, int, int]:
 
 def _check(call: Call, expansion: Expansion) -> None:
     """Check what torch would call; ValueError for what `torch.save` does not write."""
-    name, given = call.name, call.arguments
+    name = call.name
+    given = call.arguments
     if name in TENSORS:
         right = _check_tensor(call, expansion)
     elif name == PARAMETER:
@@ -278,10 +289,8 @@ def _check(call: Call, expansion: Expansion) -> None:
         right = type(given[0]) is str and given[1:] in ((), ("latin1",))
     elif name in restricted_pickle.NAMES:
         right = True  # `restricted_pickle` makes arrays of them, and torch gets none
-    else:
-        right = (
-            name not in STORAGES and name not in DTYPES and not given
-        )  # an object with plain attributes
+    else:  # an object with plain attributes
+        right = name not in STORAGES and name not in DTYPES and not given
     is_tensor = name in TENSORS or name == PARAMETER
     if not right or (is_tensor and call.state is not None):
         raise ValueError(f"it calls {name} as torch.save does not")
@@ -293,7 +302,8 @@ def _check_tensor(call: Call, expansion: Expansion) -> bool:
     _, values, width = _storage(storage)
     if call.name == TYPED:
         dtype = more.pop(2)
-        values, width = values * width // TYPES[dtype.name], TYPES[dtype.name]
+        values = values * width // TYPES[dtype.name]
+        width = TYPES[dtype.name]
     if not _are_sizes(shape) or not _are_sizes(strides) or not _are_sizes((offset,)):
         raise ValueError(f"a tensor has the shape {shape!r:.80} with strides {strides!r:.80}")
     if len(shape) != len(strides) or len(shape) > MOST_SIDES:

@@ -21,7 +21,8 @@ POINTERS = {
 def refuse(paths: Iterable[Path]) -> None:
     """Refuse files of a model that were not fetched, and what is no regular file."""
     for path in paths:
-        if what := named(path):
+        what = named(path)
+        if what:
             raise InputError(f"{path}: is {what}")
 
 

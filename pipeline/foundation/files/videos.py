@@ -146,11 +146,16 @@ def _evenly(
 
 def _frames(film: _Film, packets: Iterable[av.Packet]) -> Iterator[tuple[int, av.VideoFrame]]:
     """Decode; yields each frame with its time in ticks."""
-    context, number = film.stream.codec_context, 0
+    context = film.stream.codec_context
+    number = 0
     for packet in chain(packets, [None]):
         for frame in context.decode(packet):
-            time = frame.pts if frame.pts is not None else frame.dts
-            yield (time if time is not None else number), frame
+            time = frame.pts
+            if time is None:
+                time = frame.dts
+            if time is None:
+                time = number
+            yield time, frame
             number += 1
 
 
@@ -326,9 +331,13 @@ def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
         film.container.seek(0, stream=film.stream)  # this reads the index
     index = getattr(film.stream, "index_entries", ())  # an older PyAV has none
     named = {each.timestamp for each in index if each.is_keyframe}
-    if lost := sorted(
-        time for time in named - set(times) if min(times) < time and (whole or time < max(times))
-    ):
+    first = min(times)
+    last = max(times)
+    lost = []
+    for time in sorted(named - set(times)):
+        if first < time and (whole or time < last):
+            lost.append(time)
+    if lost:
         raise ImageError(
             f"is damaged: the frame at {film.seconds(lost[0]):.2f} s, which its index names, is missing"
         )

@@ -189,7 +189,8 @@ def _on_hub(known: Checkpoint) -> bool:
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 
-    repository, files = f"timm/{known.timm}", (TIMM_FILE, "pytorch_model.bin")
+    repository = f"timm/{known.timm}"
+    files = (TIMM_FILE, "pytorch_model.bin")
     if known.sha256 is None and any(
         isinstance(try_to_load_from_cache(repository, file), str) for file in files
     ):
@@ -230,7 +231,8 @@ def local(checkpoint: str, what: str, advice: str) -> Path | None:
     if path.is_dir():
         return model_folder.snapshot(path)
     if path.is_file():
-        if other := not_weights.named(path):
+        other = not_weights.named(path)
+        if other:
             raise InputError(f"{what} {checkpoint}: is {other}")
         folder = path.absolute().parent
         if model_folder.is_model(folder):
@@ -250,7 +252,8 @@ def folder(
     what, advice: as for `local`. files: patterns of what is fetched. instead: pattern of the
         weights where the hub has none as safetensors. Digests are compared with the card's.
     """
-    if here := local(checkpoint, what, advice):
+    here = local(checkpoint, what, advice)
+    if here:
         return here
     known = next(
         (
@@ -296,7 +299,8 @@ def _downloaded(
         )
 
     with suppress(OSError, ValueError):  # not a name, or never fetched
-        if not lacks_weights(here := fetched(local=True)):
+        here = fetched(local=True)
+        if not lacks_weights(here):
             return here
     with refusing(
         Exception,
@@ -335,7 +339,8 @@ def readable(path: Path) -> Iterator[None]:
     """Say what a file of weights is that a reader refuses, which may raise anything."""
 
     def why(error: Exception) -> str:
-        if what := not_weights.named(path):
+        what = not_weights.named(path)
+        if what:
             return f"{path}: is {what}"
         named = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
         held = f": it holds {named[1]}" if named else ""
@@ -354,7 +359,10 @@ def read_tree(path: Path) -> Any:
     """
     # What is not used of a large torch file, such as an optimizer's state, is not read into memory.
     if path.suffix != ".safetensors":
-        if path.is_file() and (what := not_weights.named(path)):
+        what = ""
+        if path.is_file():
+            what = not_weights.named(path)
+        if what:
             raise InputError(f"{path}: is {what}")
         return torch_save.load(path)
     from safetensors.torch import load_file
@@ -420,7 +428,8 @@ def prefix_of(names: Iterable[str], name: str) -> str:
     given = list(names)
     if not any(each.endswith(f".{name}") for each in given):
         return ""
-    prefix, rest = "", given[0]
+    prefix = ""
+    rest = given[0]
     while "." in rest:
         part, _, rest = rest.partition(".")
         if not all(each.startswith(f"{prefix}{part}.") for each in given):

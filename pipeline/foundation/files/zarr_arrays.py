@@ -112,13 +112,14 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
 def is_plain(array: zarr.Array[Any]) -> bool:
     """Whether each chunk is a file of the array's bytes as they are in memory."""
     metadata = array.metadata
-    return (
-        isinstance(array.store, LocalStore)
-        and isinstance(metadata, ArrayV3Metadata)
-        and len(metadata.codecs) == 1
-        and isinstance(codec := metadata.codecs[0], BytesCodec)
-        and (codec.endian is None or codec.endian.value == "little")
-    )
+    if not isinstance(array.store, LocalStore) or not isinstance(metadata, ArrayV3Metadata):
+        return False
+    if len(metadata.codecs) != 1:
+        return False
+    codec = metadata.codecs[0]
+    if not isinstance(codec, BytesCodec):
+        return False
+    return codec.endian is None or codec.endian.value == "little"
 
 
 def _bounded(codec: Codec, name: str) -> Codec:
