@@ -26,7 +26,7 @@ from pipeline.foundation.files.atomic import write_text
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Ensemble, Made
 from pipeline.judge.tables import compared
 from pipeline.run.provenance import results
 
@@ -126,7 +126,7 @@ def of_results(path: Path, name: str, recipe: str | None = None, commit: str | N
 def _label(made_from: Made) -> str:
     """An ensemble's letters, or the feature of a head alone."""
     alone = f"{' and '.join(made_from.features)} alone{' (untrained network)' * bool(made_from.untrained)}"
-    return made_from.ensemble or alone
+    return made_from.origin.name if isinstance(made_from.origin, Ensemble) else alone
 
 
 def of_comparison(path: Path, name: str, commit: str | None = None) -> None:

@@ -23,7 +23,7 @@ from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, con
 from pipeline.judge.systems.requests import ScoreRequest
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.fuse import fuse
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Unknown
 from pipeline.judge.systems.scores.system import System
 
 
@@ -35,7 +35,7 @@ def stored(path: Path, images: int, seed: int) -> System:
     pool = Collection(np.arange(shape[0]), np.arange(shape[1]), consecutive_captions(shape))
     with making(path, ScoreRequest(name=path.stem, split="test"), {}) as draft:
         assert draft is not None
-        layout.write(draft, [Embeddings(pictures, captions)], pool, Made())
+        layout.write(draft, [Embeddings(pictures, captions)], pool, Unknown())
     return System.open(path)
 
 

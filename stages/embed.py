@@ -18,8 +18,7 @@ from pipeline.foundation.settings import Encoder, Settings
 from pipeline.foundation.settings.paths import Paths, encoders as encoders_of
 from pipeline.judge.systems import rescoring
 from pipeline.judge.systems.requests import EmbedRequest
-from pipeline.judge.systems.scores import layout
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores import layout, made
 from pipeline.make import dual_encoders, training
 from pipeline.make.dual_encoders import record as records
 from pipeline.make.features.store import FeatureStore
@@ -127,8 +126,8 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             refuse_given("is for a fine-tuned head; this one reads stored features", images=images)
         parts = [opened.split(part.name) for part in asked.of(opened.manifest)]
         opened.source.check(np.concatenate([part.store_rows for part in parts]))
-        made = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
-        made = made_of_head.with_splits(made, opened.source, parts)
+        facts = made_of_head.made_from(opened.head.artefact, opened.manifest, opened.source, parts)
+        facts = made_of_head.with_splits(facts, opened.source, parts)
         # Split -> its first rows of the images' and of the captions' vectors.
         first_rows = {}
         images_before = 0
@@ -140,12 +139,14 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
             captions_before += len(part.caption_ids)
             pieces += training.pieces.with_captions(part)
         with Progress(path.stem, "image", images_before) as bar:
-            stored = training.pieces.kept(path, opened, use.device, batch_size, made.recorded())
+            stored = training.pieces.kept(path, opened, use.device, batch_size, facts.recorded())
             words = unknown.counts(parts)
             embedded = training.pieces.run(
                 opened, pieces, stored, batch_size, use.device, asked.place, bar.piece, words
             )
-            with layout.writing_vectors(draft, parts, opened.head.model.dimension, made) as vectors:
+            with layout.writing_vectors(
+                draft, parts, opened.head.model.dimension, facts
+            ) as vectors:
                 for piece, arrays in embedded:
                     for at, side in enumerate(("images", "captions")):
                         if side in arrays:
@@ -197,14 +198,14 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
     )
 
     def embed(draft: Draft) -> str:
-        made = partial(
+        facts_of = partial(
             records.made_from, encoder.name, encoder.model, opened, encoder.trained_on, manifest
         )
         total = sum(len(part.image_ids) for part in parts)
         with Progress(path.stem, "image", total) as bar:
-            embedding.embed(path, draft, opened, job, made, place, bar.piece)
+            embedding.embed(path, draft, opened, job, facts_of, place, bar.piece)
         lines = [asked.summary(parts)]
-        (member,) = Made.model_validate(draft.facts).members
+        (member,) = made.read(draft.facts).members
         for split, counts in member.splits.items():
             lines += opened.notes_on_cut(counts["cut_captions"], counts["captions"], f" of {split}")
         return "\n".join(lines)

@@ -17,6 +17,7 @@ from pipeline.judge.systems.fusion.methods import shares as shares_of
 from pipeline.judge.systems.requests import FuseRequest
 from pipeline.judge.systems.scores import fuse, judged, of_ensemble
 from pipeline.judge.systems.scores.foreign.opening import open_recorded
+from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.system import System
 from stages import named_systems
 from stages.arguments import is_name, refuse_repeats
@@ -57,8 +58,10 @@ def ensemble(paths: Paths, settings: Settings, options: EnsembleOptions) -> None
     refuse_repeats(root / text for text, root in places)
     stores = _open(places, options.columns)
     path = paths.similarity(dataset, name, str(stores[0].split))
-    if path.exists() and System.open(path).made_from.ensemble != name:
-        raise InputError(f"{path}: another system has that name; choose another one")
+    if path.exists():
+        made = System.open(path).made_from
+        if not isinstance(made, Ensemble) or made.name != name:
+            raise InputError(f"{path}: another system has that name; choose another one")
     weights = list(options.weights)
     tuned = None
     if options.on:

@@ -15,6 +15,7 @@ from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.features import of_ensemble
 from pipeline.foundation.settings.paths import Paths, heads, system_name
 from pipeline.judge.systems.scores import judged
+from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.reranked import Folded
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.features.store import layout
@@ -202,13 +203,15 @@ def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
     in_ensembles = []
     for store in scored.values():
         made = store.made_from
-        if made.fusion and made.fusion.features:
+        origin = made.origin
+        if isinstance(origin, Ensemble) and not origin.is_own:
             in_ensembles.append((made.heads, made.steps))
     shown = {}
     folded = []
     for name, store in scored.items():
         made = store.made_from
-        if not made.fusion and (made.heads, made.steps) in in_ensembles:
+        is_ensemble = isinstance(made.origin, Ensemble)
+        if not is_ensemble and (made.heads, made.steps) in in_ensembles:
             continue
         shown[name] = store
         if isinstance(store.scores, Folded) and not store.scores.is_whole:

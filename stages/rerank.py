@@ -14,6 +14,7 @@ from pipeline.foundation.settings.paths import Paths, reranked
 from pipeline.judge.systems import reranking
 from pipeline.judge.systems.reranking.base import PairSource
 from pipeline.judge.systems.scores.judged import in_languages
+from pipeline.judge.systems.scores.made import Reranked
 from pipeline.judge.systems.scores.reranked import Combination
 from pipeline.judge.systems.scores.system import System
 from stages.arguments import Workers, is_name
@@ -73,11 +74,10 @@ def _job(
             "score.split=val`, and for ensembles `pipeline ensemble -S score.split=val`"
         )
     store = System.open_named(place)
-    reranked_by = store.made_from.reranked
-    if reranked_by:
+    made = store.made_from
+    if isinstance(made, Reranked):
         raise InputError(
-            f"{retriever}: is reranked itself; give its retriever "
-            f"{reranked_by.retriever} and a larger k"
+            f"{retriever}: is reranked itself; give its retriever {made.retriever} and a larger k"
         )
     file = paths.manifest(dataset)
     if file.exists() and manifest.Manifest.load(file).digest != store.made_from.manifest:
@@ -157,8 +157,8 @@ def _rerank(job: rerank.Job, workers: Workers) -> None:
     ):
         report = rerank.Report(finding.reach, scoring.reset, scoring.update)
         outcome = rerank.rerank(job, place, report)
-    record = outcome.made_from.reranked
-    if record and record.tuned:
+    record = outcome.made_from
+    if record.tuned:
         tuned = record.tuned
         say(
             f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",

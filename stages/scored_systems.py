@@ -26,7 +26,13 @@ from pipeline.foundation.settings.run import Rescore
 from pipeline.judge.systems.rescoring import RESCORERS
 from pipeline.judge.systems.scores.items import Items
 from pipeline.judge.systems.scores.judged import Truth, judge, with_languages
-from pipeline.judge.systems.scores.made import Fusion, Made, Member
+from pipeline.judge.systems.scores.made import (
+    Made,
+    OfGiven,
+    Reranked,
+    no_vectors,
+    papers_ensemble,
+)
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance import checks, results
 from pipeline.run.provenance.results import Result
@@ -143,10 +149,10 @@ def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> 
     path = store.path
     if made.training_data != made.dataset:
         raise InputError(
-            f"{path}: its head was trained on {made.trained_on}; `pipeline evaluate --system "
+            f"{path}: its head was trained on {made.training_data}; `pipeline evaluate --system "
             f"{path} --record` keeps its numbers for the tables"
         )
-    if made.reranked and made.reranked.distractors:
+    if isinstance(made, Reranked) and made.distractors:
         raise InputError(
             f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "
             f"{path} --distractors STORE`"
@@ -172,7 +178,7 @@ def refuse_without_vectors(
     if store.exists():
         made = System.open(store).made_from
         made.refuse_vectors(name, verb)
-        if made.is_given:
+        if isinstance(made, OfGiven):
             raise InputError(
                 f"{name}: was added with its scores, and there is no network here that could {verb} more"
             )
@@ -180,15 +186,9 @@ def refuse_without_vectors(
     planned = ensembles(run).get(name)
     if planned:
         features = of_ensemble(planned.visual)
-        members = [Member(head=planned._replace(visual=feature).name) for feature in features]
-        Made(
-            ensemble=planned.visual,
-            recipe=planned.recipe,
-            text=planned.text,
-            seed=planned.seed,
-            members=members,
-            fusion=Fusion(features=list(features)),
-        ).refuse_vectors(name, verb)
+        heads = [planned._replace(visual=feature).name for feature in features]
+        command = papers_ensemble(planned.visual, planned.recipe, planned.text, planned.seed)
+        raise no_vectors(name, command, verb, heads)
     made_of = {}
     for system, step in product(systems(run), RESCORERS):
         made_of[Rescore(name=step).applied_to(system)] = system

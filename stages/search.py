@@ -19,6 +19,7 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths, system_name
+from pipeline.judge.systems.scores.made import OfEncoder
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import html
 from pipeline.make import training
@@ -45,7 +46,7 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
     store = _store(paths, settings, options.source, dataset, remembered)
     store.made_from.refuse_vectors(store.name, "search by")
     name = str(store.made_from.recipe)
-    if store.made_from.is_encoder:
+    if isinstance(store.made_from, OfEncoder):
         queries = _by_encoder(settings, store, texts, photograph)
     else:
         name = store.made_from.members[0].head

@@ -23,6 +23,7 @@ from typing import Any
 import foreign
 import given_cpus
 import h5py
+import invented_facts
 import numpy as np
 import saved
 import tiny_detectors
@@ -431,14 +432,7 @@ def _system(folder: Path) -> Iterator[Any]:
     table, paths = invented_manifest(4, 2, "sample"), Paths(folder)
     table.save(paths.manifest("sample"))
     scores = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
-    made = {
-        "dataset": "sample",
-        "split": "test",
-        "manifest": table.digest,
-        "members": [],
-        "features": {},
-        "untrained": [],
-    }
+    made = invented_facts.of_file(manifest=table.digest)
     saved.save(
         paths.similarity("sample", "mine", "test"),
         [as_similarity(scores)],  # type: ignore[list-item]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pandas as pd
 import saved
@@ -22,6 +23,7 @@ from pipeline.foundation.evaluation.retrieval import as_similarity
 from pipeline.foundation.files.digest import sha256
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.fuse import fuse
+from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.features.store.layout import StoreLayout
 from pipeline.make.training.artefact import HeadArtefact
@@ -157,20 +159,16 @@ def _save(
     made_by: Path | None = None,
 ) -> Path:
     split = manifest.split("test")
-    made_from = {
-        "dataset": "sample",
-        "split": "test",
-        "recipe": "vse2ad",
-        "ensemble": ensemble,
-        "features": features,
-        "text": "bigru",
-        "seed": 0,
-        "untrained": [each for each in features if each == "patch"],
-        "manifest": manifest.digest,
-        "members": members,
-        "languages": manifest.languages,
-    }
-    made_from |= {"fusion": fusion} if fusion else {}
+    data = {"manifest": manifest.digest, "languages": manifest.languages}
+    untrained = [each for each in features if each == "patch"]
+    made_from: Made
+    if ensemble is None:
+        (member,) = members
+        made_from = invented_facts.of_head(member=member, is_untrained=bool(untrained), **data)
+    else:
+        made_from = invented_facts.ensemble(
+            ensemble, members, features=features, untrained=untrained, fusion=fusion, **data
+        )
     inputs = (
         {"head": HeadArtefact.open(made_by).reference}
         if made_by

@@ -13,8 +13,8 @@ import numpy as np
 from pipeline.foundation.artefacts import Reference, making, record as records
 from pipeline.foundation.evaluation.retrieval import Collection, Similarity
 from pipeline.judge.systems.requests import EmbedRequest, FuseRequest, ScoreRequest
-from pipeline.judge.systems.scores import layout
-from pipeline.judge.systems.scores.made import Made, Matrices
+from pipeline.judge.systems.scores import layout, made as of_systems
+from pipeline.judge.systems.scores.made import Made
 
 MACHINE = {"processor": "invented"}
 
@@ -44,7 +44,7 @@ def save(
             matrices,
             Collection(image_ids, caption_ids, caption_image),
             made,
-            None if fusion is None else Matrices.model_validate(fusion),
+            None if fusion is None else layout.Matrices.model_validate(fusion),
             **more,
         )
 
@@ -61,7 +61,7 @@ def writing_vectors(
 
 
 def _made(facts: Made | Mapping[str, Any]) -> Made:
-    return facts if isinstance(facts, Made) else Made.model_validate(facts)
+    return of_systems.read(facts)
 
 
 @contextmanager

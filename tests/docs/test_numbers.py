@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import invented_results
 import pytest
 from pages import PAGES, ROOT
@@ -178,12 +179,18 @@ def entry(
     recipe: str = "a",
 ) -> dict[str, Any]:
     recalls = {f"R@{k}": float(k) for k in (1, 5, 10)}
-    made_from = Made(
-        features=dict.fromkeys(features, ""),
-        ensemble=ensemble,
-        recipe=recipe,
-        untrained=[name for name in features if name == "patch"],
-    )
+    untrained = [name for name in features if name == "patch"]
+    made_from: Made
+    if ensemble is None:
+        made_from = invented_facts.of_head(
+            recipe=recipe,
+            is_untrained=bool(untrained),
+            member={"head": name, "feature": features[0]},
+        )
+    else:
+        made_from = invented_facts.ensemble(
+            ensemble, recipe=recipe, features=dict.fromkeys(features, ""), untrained=untrained
+        )
     numbers = {"i2t": recalls, "t2i": recalls, "RSUM": rsum}
     return invented_results.result(
         name, made_from.recorded(), {"all": numbers}, {"all": scores}
@@ -229,7 +236,8 @@ def test_results_of_a_run_make_a_table(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "metrics").write_text(json.dumps(results))
     with pytest.raises(InputError, match="the entry of b is not as it was measured"):
         docs.of_results(tmp_path / "metrics", "run")
-    of_coco = invented_results.result("a", {"recipe": "a"}, {})
+    facts = invented_facts.of_head(recipe="a").recorded()
+    of_coco = invented_results.result("a", facts, {})
     (tmp_path / "metrics").write_text(json.dumps({"a": of_coco.entry}))
     with pytest.raises(InputError, match="a was not measured by the protocol `all`"):
         docs.of_results(tmp_path / "metrics", "run")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pytest
 import saved
@@ -21,7 +22,7 @@ from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.reranking import candidates
 from pipeline.judge.systems.scores import measured
-from pipeline.judge.systems.scores.made import Fusion, Made
+from pipeline.judge.systems.scores.made import Fusion, Made, OfEncoder, OfGiven
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance import checks, computed_again, of_system
 from pipeline.run.provenance.context import Context
@@ -54,13 +55,7 @@ def stored(scenes: Manifest, tmp_path: Path) -> Callable[..., System]:
             split.image_ids[rows],  # type: ignore[list-item]
             split.caption_ids[columns],
             owner,
-            {
-                "dataset": "sample",
-                "split": "test",
-                "manifest": scenes.digest,
-                "ensemble": None,
-                "members": [],
-            },
+            invented_facts.of_file(manifest=scenes.digest),
         )
         return System.open(path)
 
@@ -105,14 +100,18 @@ def test_members_of_members_are_followed(
     paths = Paths(tmp_path)
     for name, member in (("inner", None), ("middle", "inner"), ("outer", "middle")):
         before = None if member is None else System.open(paths.similarity("sample", member, "test"))
-        fusion = Fusion(weights=[1.0], members=[str(member)]) if before else None
+        fusion = Fusion(method="mean", weights=[1.0], members=[str(member)])
+        made: Made = inner.made_from
+        if before:
+            manifest = scenes.digest
+            made = invented_facts.ensemble(str(member), fusion=fusion, manifest=manifest)
         saved.save(
             paths.similarity("sample", name, "test"),
             [as_similarity(inner.similarity)],  # type: ignore[list-item]
             inner.image_ids,
             inner.caption_ids,
             inner.caption_image,
-            inner.made_from.changed(ensemble=member, fusion=fusion),
+            made,
             made_from={"member.0": before.reference} if before else None,
         )
     file = paths.similarity("sample", "inner", "test") / "image_ids" / "c" / "0"
@@ -133,7 +132,7 @@ def test_every_cell_is_compared_with_that_of_the_embeddings(
     images, captions = rng.normal(size=(2, 6, 4)).astype(np.float32)
     scores, ids = images @ captions.T, np.arange(6)
     scores[4, 5] += added
-    made = {"dataset": "sample", "split": "test", "ensemble": None, "members": []}
+    made = invented_facts.of_head()
     saved.save(
         tmp_path / "mine.zarr",
         [Matrix(scores)],
@@ -179,69 +178,133 @@ def test_every_number_is_compared_with_what_the_scores_give(
     )
 
 
-# A false value of every fact.
-FORGED: dict[str, Any] = {
+# A false value of every fact of each kind of system.
+OF_ALL: dict[str, Any] = {
     "dataset": "flickr30k",
     "split": "val",
     "manifest": "0" * 64,
+    "languages": ["de", "en"],
+    "lacks": {"captions without an image": 3},
+}
+MEMBER: dict[str, Any] = {"head": "mine", "given": {"title": "Ours", "files": {}}}
+OF_HEADS: dict[str, Any] = {
     "recipe": "vse-infinity",
     "text": "bert",
     "seed": 7,
-    "ensemble": "RG",
-    "features": {"region": "butd-36"},
-    "visual": ["grid"],
-    "untrained": ["region"],
-    "members": [{"head": "mine", "given": {"title": "Ours", "files": {}}}],
     "trained_on": "mscoco",
-    "languages": ["de", "en"],
-    "lacks": {"captions without an image": 3},
-    "left_out": [4],
-    "named": True,
-    "fusion": {"method": "rank"},
-    "steps": [{"name": "csls"}],
-    "rescored": {"system": "another"},
-    "reranked": {
-        "retriever": "another",
-        "scorer": {"name": "x"},
-        "k": 3,
-        "protocol": {"name": "all"},
-    },
-    "protocol": {"name": "coco_1k"},
-    "matrices": {"method": "rank", "weights": [1.0]},
-    "file": "0" * 64,
-    "distance": True,
 }
+JOINED: dict[str, Any] = {
+    "features": {"region": "butd-36"},
+    "untrained": ["region"],
+    "members": [MEMBER],
+}
+SOURCE = invented_facts.of_head("another")
+FORGED: list[tuple[Made, dict[str, Any]]] = [
+    (
+        invented_facts.of_file(),
+        {key: OF_ALL[key] for key in ("dataset", "split", "manifest")}
+        | {"file": "0" * 64, "distance": True},
+    ),
+    (SOURCE, {**OF_ALL, **OF_HEADS, "is_untrained": True, "member": MEMBER}),
+    (
+        OfEncoder.model_validate({**invented_facts.of_one(), "kind": "encoder"}),
+        {**OF_ALL, "member": MEMBER},
+    ),
+    (
+        OfGiven.model_validate({**invented_facts.of_one(), "kind": "given"}),
+        {**OF_ALL, "member": MEMBER},
+    ),
+    (
+        invented_facts.ensemble("mine"),
+        {
+            **OF_ALL,
+            **OF_HEADS,
+            **JOINED,
+            "name": "RG",
+            "left_out": [4],
+            "fusion": {"method": "rank", "weights": [], "members": []},
+            "protocol": {"name": "coco_1k"},
+            "sees_queries": True,
+            "files": ["0" * 64],
+        },
+    ),
+    (
+        invented_facts.rescored(invented_facts.of_head()),
+        {
+            "source": SOURCE.recorded(),
+            "system": "another",
+            "rescorer": "nnn",
+            "bank": "test",
+            "options": {"k": 1},
+        },
+    ),
+    (
+        invented_facts.reranked(invented_facts.of_head()),
+        {
+            **JOINED,
+            "source": SOURCE.recorded(),
+            "named": True,
+            "retriever": "x",
+            "roles": [],
+            "scorer": {"kind": "system", "name": "x", "place": "x", "made_from": "x"},
+            "k": 3,
+            "combine": "add",
+            "weight": 0.5,
+            "logits": True,
+            "protocol": {"name": "coco_1k"},
+            "distractors": ["flickr30k"],
+            "tuned": {"split": "val"},
+        },
+    ),
+]
 
 
-def test_every_fact_of_an_entry_is_compared_with_its_system(stored: Callable[..., System]) -> None:
-    assert FORGED.keys() == Made.model_fields.keys()
+def differing(result: Result, system: System, **fields: Any) -> list[str]:
+    """What differs of an entry from its system, after its record was forged and sealed."""
+    forged = replace(result, record=result.record.changed(**fields)).sealed()
+    steps = checks.entry_again(forged, Path("metrics.json"), system)
+    return [step.what for step in steps if step.verdict == DIFFERS]
+
+
+@pytest.mark.parametrize(("made", "forged"), FORGED, ids=lambda made: getattr(made, "kind", ""))
+def test_every_fact_of_an_entry_is_compared_with_its_system(
+    made: Made, forged: dict[str, Any], stored: Callable[..., System]
+) -> None:
+    assert {"kind", *forged} == type(made).model_fields.keys()
+    system = replace(stored([0, 1, 2, 3]), made_from=made)
+    request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
+    result = Result.of(system, request, {"all": {}}, {}, entries=[system.name])
+    assert differing(result, system) == []
+    for fact, value in forged.items():
+        assert differing(result, system, facts=result.record.facts | {fact: value}) == [
+            "the facts of mine, by its system"
+        ], fact
+    assert differing(result, system, facts={"kind": "unknown"}) == [
+        "the facts of mine, by its system"
+    ]
+
+
+def test_what_was_measured_by_an_entry_is_compared(stored: Callable[..., System]) -> None:
     system = stored([0, 1, 2, 3])
     request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
     result = Result.of(system, request, {"all": {}}, {}, entries=[system.name])
-
-    def differing(**fields: Any) -> list[str]:
-        forged = replace(result, record=result.record.changed(**fields)).sealed()
-        steps = checks.entry_again(forged, Path("metrics.json"), system)
-        return [step.what for step in steps if step.verdict == DIFFERS]
-
-    assert differing() == []
-    for fact, value in FORGED.items():
-        assert differing(facts=result.record.facts | {fact: value}) == [
-            "the facts of mine, by its system"
-        ], fact
     for field, value in {
         "protocols": ["coco_1k"],
         "judgements": "0" * 64,
         "distractors": [{"dataset": "other", "split": "test", "images": 9, "captions": 9}],
     }.items():
-        assert differing(request=result.record.request | {field: value}) == [
+        assert differing(result, system, request=result.record.request | {field: value}) == [
             "what was measured of mine"
         ], field
     another = result.record.made_from | {"distractor.0": system.reference}
     for field, forged in {"versions": {"evaluation": 99}, "made_from": another}.items():
-        assert differing(**{field: forged}) == ["what measured mine, and of what"], field
+        assert differing(result, system, **{field: forged}) == [
+            "what measured mine, and of what"
+        ], field
     renamed = result.record.request | {"name": "better"}
-    assert "the name of the entry better, by its system" in differing(request=renamed)
+    assert "the name of the entry better, by its system" in differing(
+        result, system, request=renamed
+    )
 
 
 def test_each_of_a_few_reranked_pairs_is_scored_again(rng: np.random.Generator) -> None:

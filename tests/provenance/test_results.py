@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import pytest
 from invented_results import result
 
@@ -17,9 +18,8 @@ from pipeline.run.provenance.results import Result
 
 
 def measured(name: str, rsum: float, protocol: str = "all") -> Result:
-    return result(
-        name, {"dataset": "sample"}, {protocol: {"RSUM": rsum}}, {protocol: {"codes": "x"}}
-    )
+    facts = invented_facts.of_head().recorded()
+    return result(name, facts, {protocol: {"RSUM": rsum}}, {protocol: {"codes": "x"}})
 
 
 def copied(entries: dict[str, Any]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import invented_facts
 import invented_results
 
+from pipeline.judge.systems.scores.made import Fusion, Made
 from pipeline.judge.tables.table import Panel, Table, TableRequest
 from pipeline.run.provenance import results
 from pipeline.run.report import measured as measured_here
@@ -53,28 +55,39 @@ def system(
         "tied": {"i2t": 0, "t2i": 0},
         "protocol": protocol,
     }
-    made_from = {
+    members = []
+    for feature, of_engine in features.items():
+        head = member(
+            feature, of_engine, text, untrained or [], networks or {}, bert, settings or {}
+        )
+        members.append({"head": f"{feature}-s{seed}", **head})
+    facts = {
         "dataset": dataset,
         "split": split,
         "recipe": recipe,
-        "ensemble": ensemble,
-        "features": features,
         "text": text,
         "seed": seed,
-        "untrained": untrained or [],
         "manifest": manifest,
-        "members": [
-            {
-                "head": f"{feature}-s{seed}",
-                **member(
-                    feature, name, text, untrained or [], networks or {}, bert, settings or {}
-                ),
-            }
-            for feature, name in features.items()
-        ],
     }
+    made_from: Made
+    if ensemble is None:
+        made_from = invented_facts.of_head(member=members[0], is_untrained=bool(untrained), **facts)
+    else:
+        made_from = invented_facts.ensemble(
+            ensemble,
+            members,
+            features=features,
+            untrained=untrained or [],
+            fusion=Fusion(
+                method="mean",
+                weights=[1 / len(members)] * len(members),
+                members=[each["head"] for each in members],
+                features=[*features],
+            ),
+            **facts,
+        )
     name = f"{recipe}-{ensemble or '-'.join(features)}-{text}-s{seed} {dataset}"
-    return {name: invented_results.result(name, made_from, {protocol: scores}).entry}
+    return {name: invented_results.result(name, made_from.recorded(), {protocol: scores}).entry}
 
 
 def read_metrics(tree: Any) -> tuple[MeasuredSystem, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import forged
+import invented_facts
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,7 +25,6 @@ from pipeline.foundation import settings
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import heads
-from pipeline.judge.systems.scores.made import Made, Member
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.heads import pooling
 from pipeline.run.provenance.heads import read_heads
@@ -303,8 +303,8 @@ def gallery(opened: Any = None) -> Gallery:
     """
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
     captions = [r"costs $5 or $6_{7}^8", "b", "c", "\x07 control", "中文 caption", "f"]
-    made_from = Made(
-        members=[Member(head="a", **member("region", "butd-36", "bigru", [], {}, None, {}))]
+    made_from = invented_facts.of_head(
+        member={"head": "a", **member("region", "butd-36", "bigru", [], {}, None, {})}
     )
     return Gallery(
         System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from),

@@ -4,13 +4,14 @@ captions.
 
 from __future__ import annotations
 
+import invented_facts
 import numpy as np
 from PIL import Image
 
 from pipeline.foundation.evaluation.retrieval import Relevance
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.settings import Report
-from pipeline.judge.systems.scores.made import Folds, Made, Reranked
+from pipeline.judge.systems.scores.made import Made, Unknown
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.examples import Gallery
 from pipeline.run.report.page.explorer import gather
@@ -32,7 +33,6 @@ def test_every_right_image_of_a_caption_is_known_with_its_language() -> None:
         "a",
         scores,
         np.array([0, 1, 2]),
-        made_from=Made(members=[]),
         relevance=right,
         languages=np.array(["en", "de", "en"]),
     )
@@ -61,7 +61,6 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
         np.array([1, 1, -1, 2, 2]),
         np.array([70, 80, 90]),
         np.arange(500, 505),
-        made_from=Made(members=[]),
     )
     gallery = Gallery(pool, list("vwxyz"), ["0", "1", "2"], gone)
     found = gather({"a": gallery}, ("a", "a"), Report(queries=9, top=2, thumbnail=16))
@@ -84,15 +83,10 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
 
 def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
     def gallery(name: str, retriever: str | None = None) -> Gallery:
-        reranked = retriever and Reranked(
-            retriever=retriever, scorer={}, k=1, protocol=Folds(name="all")
-        )
-        pool = System.of(
-            name,
-            np.eye(2, dtype=np.float32),
-            np.arange(2),
-            made_from=Made(reranked=reranked or None),
-        )
+        made: Made = Unknown()
+        if retriever:
+            made = invented_facts.reranked(made, retriever=retriever)
+        pool = System.of(name, np.eye(2, dtype=np.float32), np.arange(2), made_from=made)
         return Gallery(pool, list("vw"), ["0", "1"], gone)
 
     reranked, elsewhere = gallery("a+rr", "a"), gallery("b+rr", "b")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import forged
+import invented_facts
 import numpy as np
 import pytest
 from invented import member
@@ -14,7 +15,6 @@ from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.made import Made, Member
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.report import figures
@@ -33,8 +33,8 @@ def gallery(untrained: list[str]) -> Gallery:
     another first.
     """
     scores = np.array([[9, 8, 1, 1, 7, 7], [1, 1, 9, 8, 6, 6], [0, 0, 0, 0, 5, 5]], np.float32)
-    made_from = Made(
-        members=[Member(head="a", **member("region", "butd-36", "bigru", untrained, {}, None, {}))]
+    made_from = invented_facts.of_head(
+        member={"head": "a", **member("region", "butd-36", "bigru", untrained, {}, None, {})}
     )
     pool = System.of("invented", scores, np.array([0, 0, 1, 1, 2, 2]), made_from=made_from)
     return Gallery(pool, list("abcdef"), list("xyz"), lambda row: Image.new("RGB", (40, 20)))

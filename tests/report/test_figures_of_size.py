@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pytest
 from invented import read_metrics, system
@@ -38,7 +39,7 @@ def cross(
         settings={"architecture": architecture, "tasks": tasks, **settings},
     )
     for entry in entries.values():
-        entry["record"]["facts"]["members"][0]["head"] = f"{recipe}-region-bert-s{seed}"
+        entry["record"]["facts"]["member"]["head"] = f"{recipe}-region-bert-s{seed}"
     return entries
 
 
@@ -71,8 +72,8 @@ def test_reranked_systems_of_several_sizes_are_one_line() -> None:
         for name, entry in cross(
             recipe, ["emb", "ce"], r1, **({"images": images} if images else {})
         ).items():
-            step = {"name": "rerank", "with": f"{recipe}-region-bert", "k": 20}
-            entry["record"]["facts"] |= {"visual": ["region"], "steps": [step]}
+            made = invented_facts.reranked(entry["record"]["facts"], f"{recipe}-region-bert")
+            entry["record"]["facts"] = made.recorded()
             metrics |= {f"{name}+rerank": entry}
     drawing = figures.draw("training_images", inputs(metrics, train_images=600))
     assert drawing.numbers["images"].tolist() == [100, 600]

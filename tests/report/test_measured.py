@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import invented_facts
 import pytest
 from invented import BERT, built, headlines, read_metrics, system
 
@@ -92,17 +93,16 @@ def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(
 def reranked(k: int, **options: Any) -> dict[str, Any]:
     """An ensemble on COCO 5K, its first `k` candidates reranked."""
     entry = system("coco", "coco_5k", **options)
-    only(entry)["record"]["facts"]["steps"] = [
-        {"name": "rerank", "retriever": "vse2ad-R", "scorer": "oscar", "k": k}
-    ]
+    record = only(entry)["record"]
+    record["facts"] = invented_facts.reranked(record["facts"], "oscar", k).recorded()
     return {f"reranked {k} {name}": value for name, value in entry.items()}
 
 
 def test_a_step_after_the_ensemble_makes_another_system() -> None:
     plain, first, second = read_metrics(system("coco", "coco_5k") | reranked(20) | reranked(50))
     assert plain.origin.steps == ()
-    assert first.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 20)",)
-    assert second.origin.steps == ("rerank (retriever vse2ad-R, scorer oscar, k 50)",)
+    assert first.origin.steps == ("rerank (with oscar, k 20)",)
+    assert second.origin.steps == ("rerank (with oscar, k 50)",)
     (seeds,) = read_metrics(reranked(20) | {"other seed": only(reranked(20, seed=1))})
     assert len(seeds.systems) == 2
 
@@ -116,7 +116,7 @@ def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> 
         for row in group.rows
         if row.sources
     ]
-    labels = ["VSE+2AD", "VSE+2AD, rerank (retriever vse2ad-R, scorer oscar, k 20)"]
+    labels = ["VSE+2AD", "VSE+2AD, rerank (with oscar, k 20)"]
     assert [row[0] for row in rows] == labels
     assert [bool(row[-1]) for row in rows] == [True, False]
     (headline,) = headlines(measured)
@@ -124,9 +124,17 @@ def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> 
 
 
 @pytest.mark.parametrize("steps", [3, "rerank", ["rerank"], [{"k": 20}], None])
-def test_steps_that_cannot_be_read_are_refused(steps: Any) -> None:
-    with pytest.raises(InputError, match="run `pipeline evaluate` again"):
-        read_metrics(broken(steps=steps))
+def test_facts_that_cannot_be_read_are_refused(steps: Any) -> None:
+    named = {"kind": "system", "name": "n", "place": "n", "made_from": "d"}
+    broken_scorer = reranked(20)
+    only(broken_scorer)["record"]["facts"]["scorer"] = {**named, "steps": steps}
+    broken_source = reranked(20)
+    only(broken_source)["record"]["facts"]["source"] = {"kind": "head", "steps": steps}
+    for measured in (broken(steps=steps), broken(kind=steps), broken_source, broken_scorer):
+        if measured is broken_scorer and steps == [{"k": 20}]:  # steps that print nothing
+            continue
+        with pytest.raises(InputError, match="run `pipeline evaluate` again"):
+            read_metrics(measured)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +396,8 @@ def with_value(value: Any) -> dict[str, Any]:
         (without("record"), "does not say what made it"),
         (without("all", "images"), "'images'"),
         (without("all", "i2t"), "'i2t'"),
-        (without("record", "facts", "members"), "do not say which networks and settings made them"),
+        (without("record", "facts", "members"), "does not say what made it"),
+        (without("record", "facts", "kind"), "does not say what made it"),
         (broken(members=[]), "do not say which networks and settings made them"),
         (
             broken(members=[{"head": "h", "checkpoint": "c", "store": "s", "weights": "w"}]),
@@ -397,7 +406,7 @@ def with_value(value: Any) -> dict[str, Any]:
         (broken(members=[3]), "does not say what made it"),
         (broken(seed="first"), "does not say what made it"),
         (broken(unheard="of"), "does not say what made it"),
-        (broken(features={}, ensemble=None), "features"),
+        (broken(features={}), "features"),
         (with_value(float("nan")), "RSUM is not a finite number"),
         (with_value("high"), "high"),
     ],

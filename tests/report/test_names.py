@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import pytest
 
 from pipeline.foundation import settings
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Fusion
 from pipeline.run.report import names
 
 
@@ -59,21 +60,19 @@ def test_every_shipped_variant_has_a_name_of_its_own() -> None:
 
 
 def test_a_system_names_its_parts() -> None:
-    made_from = {
-        "recipe": "vse_infty",
-        "features": {"region": "butd-36"},
-        "ensemble": None,
-        "text": "bigru",
-        "seed": 2,
-    }
-    assert names.title(Made.model_validate(made_from)) == "VSE∞, Region, BiGRU, seed 2"
-    three = made_from | {
-        "ensemble": "x-R-s7",
-        "features": {"patch": "vit", "region": "butd-36", "grid": "wsl"},
-    }
-    assert names.title(Made.model_validate(three)) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
-    rescored = made_from | {"steps": [{"name": "csls", "k": 10}]}
-    assert names.title(Made.model_validate(rescored)) == "VSE∞, Region, BiGRU, seed 2, csls (k 10)"
+    member = {"head": "x", "feature": "region", "features": "butd-36"}
+    head = invented_facts.of_head(recipe="vse_infty", seed=2, member=member)
+    assert names.title(head) == "VSE∞, Region, BiGRU, seed 2"
+    three = invented_facts.ensemble(
+        "x-R-s7",
+        recipe="vse_infty",
+        seed=2,
+        features={"patch": "vit", "region": "butd-36", "grid": "wsl"},
+        fusion=Fusion(method="mean", weights=[1.0], members=["x"], features=["region"]),
+    )
+    assert names.title(three) == "VSE∞, Region+Grid+Patch, BiGRU, seed 2"
+    rescored = invented_facts.rescored(head, "csls", k=10)
+    assert names.title(rescored) == "VSE∞, Region, BiGRU, seed 2, csls (bank train, k 10)"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 from PIL import Image
 
 from pipeline.foundation.settings import Report
-from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.examples import Gallery
 from pipeline.run.report.page import explorer
@@ -62,9 +61,7 @@ def part() -> dict[str, Any]:
 
     def gallery(name: str) -> Gallery:
         scores = (draws.normal(size=right.shape) + 2 * right).astype(np.float32)
-        return Gallery(
-            System.of(name, scores, owner, made_from=Made(members=[])), texts, files, photograph
-        )
+        return Gallery(System.of(name, scores, owner), texts, files, photograph)
 
     files = [f"COCO_val2014_{number:012}.jpg" for number in draws.integers(10**6, size=IMAGES)]
     asked = Report(queries=60 // PARTS, top=5, thumbnail=128)

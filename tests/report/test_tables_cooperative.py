@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import invented_facts
 import pytest
 from invented import built, system, texts
 
@@ -34,15 +35,13 @@ def cross(
     ).items()
     made_from = entry["record"]["facts"]
     if scorer:
-        made_from |= {
-            "visual": ["region"],
-            "steps": [{"name": "rerank", "with": "other-region-bert", "k": k}],
-        }
+        members = [made_from["member"]]
         if scorer != tasks:
-            (member,) = made_from["members"]
-            made_from["members"] += [
-                {**member, "head": "other", "settings": {**settings, "tasks": scorer}}
-            ]
+            members.append(
+                {**members[0], "head": "other", "settings": {**settings, "tasks": scorer}}
+            )
+        by = invented_facts.reranked(made_from, "other-region-bert", k, members=members)
+        entry["record"]["facts"] = by.recorded()
     return {f"{name} {tasks} {scorer} {k}": entry}
 
 
@@ -137,12 +136,7 @@ def test_a_head_that_scores_pairs_is_told_from_the_retrievers_own(
     ((_name, entry),) = found.items()
     own = entry["record"]["facts"]["members"][0]["checkpoint"]
     by = ({"checkpoint": own} if scorer["kind"] == "cross" else {}) | scorer
-    entry["record"]["facts"]["reranked"] = {
-        "retriever": "a",
-        "scorer": by,
-        "k": 20,
-        "protocol": {"name": "all"},
-    }
+    entry["record"]["facts"]["scorer"] |= by
     (panel,) = built("rerank_table1", found).panels
     (row,) = (row for group in panel.groups for row in group.rows if row.sources)
     assert row.cells[0].text.startswith(label)

@@ -83,9 +83,14 @@ def test_zero_shot_systems_stand_beside_those_trained_on_the_same_data() -> None
 
 def test_dual_encoders_stand_among_the_zero_shot_systems() -> None:
     ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="clip", ensemble=None).items()
-    (member,) = entry["record"]["facts"]["members"]
-    of_encoder = {**member, "feature": "", "encoder": {"title": "CLIP ViT-B/32"}}
-    entry["record"]["facts"] |= {"features": {}, "members": [of_encoder]}
+    facts = entry["record"]["facts"]
+    same = ("dataset", "split", "manifest", "languages", "lacks")
+    of_encoder = {"head": "clip", "encoder": {"title": "CLIP ViT-B/32"}}
+    entry["record"]["facts"] = {
+        "kind": "encoder",
+        "member": of_encoder,
+        **{key: facts[key] for key in same},
+    }
     (row,) = measured_rows("rerank_table6", {name: entry}, {})
     assert (row[1], row[8]) == ("CLIP ViT-B/32, zero-shot", "50.0")
 

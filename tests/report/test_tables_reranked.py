@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import invented_facts
 import pytest
 from invented import built, system
 
@@ -16,8 +17,11 @@ def measured(
 ) -> dict[str, Any]:
     """A system that was reranked by another, at 60, 65, 70 both ways."""
     ((name, entry),) = system(dataset, protocol, r1=60.0).items()
-    steps = [{"name": "rerank", "with": "vse2ad-RGP-bigru", **step}]
-    entry["record"]["facts"] |= {"steps": steps, "visual": ["region"]}
+    facts: dict[str, Any] = {"k": step["k"]}
+    if "add" in step:
+        facts |= {"combine": "add", "weight": step["add"]}
+    made = invented_facts.reranked(entry["record"]["facts"], "vse2ad-RGP-bigru", **facts)
+    entry["record"]["facts"] = made.recorded()
     return {f"{name}+{step}": entry}
 
 

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from pipeline.foundation.settings import Report
-from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import html
 from pipeline.run.report.examples import Gallery
@@ -37,7 +36,7 @@ def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(
 
 def test_many_thumbnails_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (4, 90, 120, 3), np.uint8)
-    pool = System.of("a", np.eye(4, dtype=np.float32), np.arange(4), made_from=Made(members=[]))
+    pool = System.of("a", np.eye(4, dtype=np.float32), np.arange(4))
     gallery = Gallery(pool, list("vwxy"), list("0123"), lambda row: Image.fromarray(noise[row]))
 
     def shown() -> tuple[set[tuple[int, int]], int]:

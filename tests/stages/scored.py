@@ -8,6 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import saved
 
@@ -21,30 +22,18 @@ def made_from(
     feature: str, checkpoint: str, seed: int = 0, settings: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     head = f"vse2ad-{feature}-bigru-s{seed}"
-    return {
-        "dataset": "sample",
-        "split": "test",
-        "recipe": "vse2ad",
-        "ensemble": None,
-        "features": {feature: f"{feature}-engine"},
-        "text": "bigru",
-        "seed": seed,
-        "untrained": [],
-        "manifest": "m" * 64,
-        "members": [
-            {
-                "head": head,
-                "checkpoint": checkpoint,
-                "store": "f" * 64,
-                "weights": "w" * 64,
-                "feature": feature,
-                "features": f"{feature}-engine",
-                "vocabulary": "v" * 64,
-                "networks": {"image": {"format": "scan"}, "text": {}},
-                "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {}),
-            }
-        ],
+    member = {
+        "head": head,
+        "checkpoint": checkpoint,
+        "store": "f" * 64,
+        "weights": "w" * 64,
+        "feature": feature,
+        "features": f"{feature}-engine",
+        "vocabulary": "v" * 64,
+        "networks": {"image": {"format": "scan"}, "text": {}},
+        "settings": {"learning_rate": 5e-4, "epochs": 3} | (settings or {}),
     }
+    return invented_facts.of_head(seed=seed, manifest="m" * 64, member=member).recorded()
 
 
 def score(
@@ -69,7 +58,7 @@ def score(
     rows = np.setdiff1d(np.arange(IMAGES), without)
     columns = np.flatnonzero(np.isin(np.arange(IMAGES * CAPTIONS) // CAPTIONS, rows))
     made = made_from(feature, hashlib.sha256(content).hexdigest(), seed, settings) | changes
-    name = made["members"][0]["head"]
+    name = made["member"]["head"]
     head = Path("heads", made["dataset"], name)
     head.mkdir(parents=True, exist_ok=True)
     (head / "best.safetensors").write_bytes(content)

@@ -17,6 +17,7 @@ import pytest
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.scores.made import OfGiven
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.tables import TABLES
 
@@ -69,8 +70,8 @@ def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) 
         np.testing.assert_array_equal(mine, wanted)
     made = system.made_from
     assert (made.dataset, made.split, made.manifest) == ("sample", "test", manifest.digest)
-    assert made.is_given
-    (member,) = made.members
+    assert isinstance(made, OfGiven)
+    member = made.member
     assert member.given is not None
     assert (member.given.title, [*member.given.files]) == ("Ours & theirs", ["ours.npy"])
     record = records.load(STORE)

@@ -54,10 +54,8 @@ def summary(pipeline: Callable[..., Any]) -> str:
     invented_run.make(Path())
     for name, (recipe, feature, seed) in HEADS.items():
         store = System.open(path(f"vse2ad-{feature}-bigru-s0"))
-        member = store.made_from.members[0].model_copy(update={"head": name})
-        made = store.made_from.model_copy(
-            update={"recipe": recipe, "seed": seed, "members": [member]}
-        )
+        member = store.made_from.members[0].changed(head=name)
+        made = store.made_from.changed(recipe=recipe, seed=seed, member=member)
         saved.save(
             path(name),
             [store.scores],

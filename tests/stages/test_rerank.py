@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import invented_heads
 import numpy as np
 import plans
@@ -26,7 +27,7 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.reranking import shards, tuning
 from pipeline.judge.systems.reranking.stored import StoredSystem
-from pipeline.judge.systems.scores.made import Folds, Made, Reranked
+from pipeline.judge.systems.scores.made import Unknown
 from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.studies import throughput
@@ -333,11 +334,8 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(
 def test_the_command_that_makes_a_system_again_names_its_scorer(
     scorer: dict[str, str], asked: str
 ) -> None:
-    record = Reranked(retriever=R, scorer=scorer, k=12, protocol=Folds(name="all"))
-    assert (
-        Made(reranked=record).made_again("mine")[1]
-        == f"rerank --retriever {R} --with {asked} --name mine"
-    )
+    made = invented_facts.reranked(Unknown(), retriever=R, scorer=scorer)
+    assert made.made_again("mine")[1] == f"rerank --retriever {R} --with {asked} --name mine"
 
 
 def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(
@@ -346,7 +344,7 @@ def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(
     monkeypatch.setattr(tuning, "_rsum", lambda *choice: 100.0)
     twelve = Scored(np.zeros((1, 12), np.int64), np.zeros((1, 12)), np.zeros((1, 12), np.float32))
     unread: Any = None
-    record = Reranked(retriever="a", scorer={}, k=12, combine="add", protocol=Folds(name="all"))
+    record = invented_facts.reranked(Unknown(), k=12, combine="add")
     assert tuning.tune(unread, {"i2t": twelve}, record, 32)[:2] == (5, Combination("add", 0.0))
 
 

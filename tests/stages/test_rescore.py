@@ -44,7 +44,13 @@ def made(pipeline: Any) -> None:
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
     source, store = System.open(path(RG)), System.open(path(f"{RG}+csls"))
     assert store.made_from.steps == [{"name": "csls", "bank": "test", "neighbours": 3}]
-    assert store.made_from.rescored == Rescored(system=RG, options={"neighbours": 3})
+    assert store.made_from == Rescored(
+        source=source.made_from,
+        system=RG,
+        rescorer="csls",
+        bank="test",
+        options={"neighbours": 3},
+    )
     assert store.store.record.made_from == {"source": source.reference}
     assert not np.array_equal(store.similarity[:], source.similarity[:])
     assert pipeline("rescore", *RUN)[1].count("nothing to do") == 4  # two heads, R, RG

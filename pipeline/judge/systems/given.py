@@ -20,7 +20,14 @@ from pipeline.judge.systems.requests import AddRequest
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
-from pipeline.judge.systems.scores.made import GIVEN, GivenScores, Made, Member, lacking
+from pipeline.judge.systems.scores.made import (
+    GIVEN,
+    GivenScores,
+    Made,
+    Member,
+    OfGiven,
+    lacking,
+)
 from pipeline.judge.systems.scores.system import System
 
 # Vectors whose lengths differ from 1 by no more are unit vectors, up to rounding to 16 bits.
@@ -56,22 +63,20 @@ def _as_seen_from(root: Path, path: Path) -> str:
     return str(path)
 
 
-def facts(request: AddRequest, manifest: Manifest) -> Made:
+def facts(request: AddRequest, manifest: Manifest) -> OfGiven:
     """Compose what is known of a system that is made for a request."""
     member = Member(
         head=request.name,
         checkpoint=digest([GIVEN, request.name]),
         given=GivenScores(title=request.title, files=request.files),
     )
-    return Made(
+    return OfGiven(
         dataset=manifest.dataset,
         split=request.split,
         manifest=manifest.digest,
-        recipe=request.name,
-        text=GIVEN,
         languages=manifest.languages,
         lacks=lacking(manifest.left_out),
-        members=[member],
+        member=member,
     )
 
 
@@ -154,9 +159,9 @@ def request_of(store: System) -> AddRequest:
 
 def files(made: Made, root: Path) -> Mapping[Path, str]:
     """The files of a given system, each with its recorded digest; {} for other systems."""
-    given = made.members[0].given if made.is_given else None
-    if given is None:
+    if not isinstance(made, OfGiven) or made.member.given is None:
         return {}
+    given = made.member.given
     return {root / name: recorded for name, recorded in given.files.items()}
 
 

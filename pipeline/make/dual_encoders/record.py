@@ -14,7 +14,8 @@ from pipeline.foundation.files import weights
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Manifest, Split, SplitName
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member, lacking
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.made import Made, Member, OfEncoder, OfOne, lacking
 from pipeline.judge.systems.scores.system import System
 from pipeline.make import dual_encoders
 
@@ -80,8 +81,8 @@ def made_from(
     trained_on: str | None,
     manifest: Manifest,
     splits: Mapping[str, Mapping[str, Any]],
-) -> Made:
-    """Compose the facts of an encoder's embeddings of splits, in the form of a head's."""
+) -> OfEncoder:
+    """Compose the facts of an encoder's embeddings of splits."""
     same = identity(model, encoder)
     member = Member(
         head=name,
@@ -91,16 +92,13 @@ def made_from(
         encoder=described(model, encoder, trained_on),
         splits={split: dict(counts) for split, counts in splits.items()},
     )
-    return Made(
+    return OfEncoder(
         dataset=manifest.dataset,
         split=SplitName.of(splits),
-        recipe=name,
-        text=FINE_TUNED if encoder.trained_on else ZERO_SHOT,
-        seed=0,
         manifest=manifest.digest,
         languages=manifest.languages,
         lacks=lacking(manifest.left_out),
-        members=[member],
+        member=member,
     )
 
 
@@ -127,7 +125,7 @@ def refuse_another(store: Path, model: str, encoder: dual_encoders.DualEncoder) 
     existing = artefacts.Artefact.existing(store)
     if existing is None or not existing.record.finished:
         return
-    for member in Made.model_validate(existing.record.facts).members:
+    for member in layout.facts_of(existing.record).members:
         if not member.encoder or member.files == dict(encoder.files):
             continue
         place = str(member.encoder["place"])
@@ -143,11 +141,13 @@ def found_at(store: Path, place: str) -> None:
     nothing else changes.
     """
     record = records.require(store)
-    made = Made.model_validate(record.facts)
-    member = made.members[0]
+    made = layout.facts_of(record)
+    if not isinstance(made, OfEncoder):
+        return
+    member = made.member
     if member.encoder and member.encoder["place"] != place:
         member = member.changed(encoder={**member.encoder, "place": place})
-        records.update(store, facts=made.changed(members=[member]).recorded())
+        records.update(store, facts=made.changed(member=member).recorded())
 
 
 class SplitVectors(NamedTuple):
@@ -162,7 +162,9 @@ class SplitVectors(NamedTuple):
 def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
     """Take one split's vectors from a store of several."""
     made = embedded.made_from
-    if not made.is_encoder and made.training_data == made.dataset:
+    assert isinstance(made, OfOne)  # as all that have vectors
+    is_encoder = isinstance(made, OfEncoder)
+    if not is_encoder and made.training_data == made.dataset:
         raise InputError(
             f"{embedded.path}: holds the vectors of a head on its own data; name the head instead of the "
             "store: `pipeline score --system HEAD`"
@@ -172,20 +174,19 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
             f"{embedded.path}: was made with another manifest of {manifest.dataset} than the current one; "
             "run `pipeline embed` again"
         )
-    splits = made.members[0].splits
+    splits = made.member.splits
     if name not in splits:
         raise InputError(
             f"{embedded.path}: holds {', '.join(splits)}, not {name}; embed it again without --split"
         )
     split = manifest.split(name)
-    if made.is_encoder:
+    if is_encoder:
         of_split: dict[str, Any] = {"splits": {name: splits[name]}}
     else:
         of_split = {"splits": {}, **splits[name]}
         # Without images that failed in extraction.
         split = split.only(np.isin(split.image_ids, embedded.image_ids))
-    members = [member.changed(**of_split) for member in made.members]
-    made = made.changed(split=name, members=members)
+    made = made.changed(split=name, member=made.member.changed(**of_split))
     again = "; run `pipeline embed` again"
     return SplitVectors(
         split,

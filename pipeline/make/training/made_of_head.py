@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from pipeline.foundation.manifest import Manifest, Split, SplitName
-from pipeline.judge.systems.scores.made import Made, Member, lacking
+from pipeline.judge.systems.scores.made import Member, OfHead, lacking
 from pipeline.make import training
 from pipeline.make.training.artefact import HeadArtefact
 
 
 def made_from(
     head: HeadArtefact, manifest: Manifest, source: training.ImageSource, parts: Sequence[Split]
-) -> Made:
+) -> OfHead:
     """Compose the facts of a head's scores or vectors. parts: the splits, without what failed in
     extraction.
     """
@@ -28,7 +28,7 @@ def of_rows(
     source: training.ImageSource,
     splits: Sequence[str],
     rows: np.ndarray,
-) -> Made:
+) -> OfHead:
     """Compose the facts of a head's scores or vectors. rows: the images' rows in the source, which
     are of `splits`.
     """
@@ -38,26 +38,25 @@ def of_rows(
     of_split = np.flatnonzero(manifest.images["split"].isin(splits).to_numpy())
     failed = int((~source.done[of_split]).sum())
     member = member_of(head).changed(store=source.identity, content=source.content(rows))
-    return Made(
+    return OfHead(
         dataset=manifest.dataset,
         split=SplitName.of(splits),
-        recipe=request.name,
-        trained_on=None if head.dataset == manifest.dataset else head.dataset,
-        features={request.feature: facts.features.recipe},
-        text=request.text,
-        seed=request.seed,
-        untrained=[] if trained else [request.feature],
         manifest=manifest.digest,
         languages=manifest.languages,
         lacks=lacking(manifest.left_out, failed),
-        members=[member],
+        recipe=request.name,
+        text=request.text,
+        seed=request.seed,
+        trained_on=head.dataset,
+        is_untrained=not trained,
+        member=member,
     )
 
 
-def with_splits(made: Made, source: training.ImageSource, parts: Sequence[Split]) -> Made:
+def with_splits(made: OfHead, source: training.ImageSource, parts: Sequence[Split]) -> OfHead:
     """Add to the facts of a head's vectors what was read of each split."""
     contents = {part.name: {"content": source.content(part.store_rows)} for part in parts}
-    return made.changed(members=[made.members[0].changed(splits=contents)])
+    return made.changed(member=made.member.changed(splits=contents))
 
 
 def member_of(head: HeadArtefact) -> Member:

@@ -15,7 +15,7 @@ from pipeline.foundation.files.compared import Step
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
-from pipeline.judge.systems.scores.made import Made, differences
+from pipeline.judge.systems.scores.made import Made, MadeOfOthers, OfGiven, differences
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.training.artefact import OPENED, HeadArtefact
 from pipeline.run.provenance import walk
@@ -23,18 +23,13 @@ from pipeline.run.provenance.results import Distractors, EvaluateRequest, Result
 
 
 def facts_again(store: System, compose: Callable[[], Made]) -> Step:
-    """Compare a system's facts, except for how its matrices are read and where files are, with
-    those composed again.
-    """
-
-    def described(made: Made) -> dict[str, Any]:
-        return made.changed(matrices=None).recorded()
-
+    """Compare a system's facts, except for where files are, with those composed again."""
     what = "its facts, by what it was made from"
+    recorded = store.made_from.recorded()
     try:
-        return _compared(store.path, what, described(store.made_from), described(compose()))
+        return _compared(store.path, what, recorded, compose().recorded())
     except InputError as error:
-        return Step(store.path, what, digest(described(store.made_from)), str(error))
+        return Step(store.path, what, digest(recorded), str(error))
 
 
 def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:
@@ -123,8 +118,8 @@ def refuse_stale(stores: Mapping[str, System], paths: Paths) -> None:
 
 def _renewed(*stores: System) -> str:
     """How systems are renewed that do not fit each other."""
-    given = [store.path.stem for store in stores if store.made_from.is_given]
-    scored = [store.path.stem for store in stores if not store.made_from.is_given]
+    given = [store.path.stem for store in stores if isinstance(store.made_from, OfGiven)]
+    scored = [store.path.stem for store in stores if not isinstance(store.made_from, OfGiven)]
     if not given:
         return "score all again"
     add = f"add {' and '.join(given)} again"
@@ -139,13 +134,14 @@ def _made_again(store: System, link: walk.Link) -> str:
     """
     name = link.path.stem
     made = store.made_from
-    if link.kind == walk.HEAD and not made.is_made_of_others:
+    if isinstance(made, MadeOfOthers):
+        what, again = made.made_again(store.name)
+    elif link.kind == walk.HEAD:
         return (
             f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "
             "ensemble`"
         )
-    what = "made"
-    again = f"score --system {link.path}"
-    if made.is_made_of_others:
-        what, again = made.made_again(store.name)
+    else:
+        what = "made"
+        again = f"score --system {link.path}"
     return f"{store.path}: is {what} of an older {name} than the current one; run `pipeline {again}` again"

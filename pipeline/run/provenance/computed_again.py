@@ -31,7 +31,13 @@ from pipeline.judge.systems import given
 from pipeline.judge.systems.rescoring import stored
 from pipeline.judge.systems.scores import judged, layout, measured
 from pipeline.judge.systems.scores.fuse import fuse
-from pipeline.judge.systems.scores.made import Fusion
+from pipeline.judge.systems.scores.made import (
+    Ensemble,
+    Fusion,
+    MadeOfOthers,
+    OfGiven,
+    Rescored,
+)
 from pipeline.judge.systems.scores.sources import Matrices
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance.results import Result
@@ -45,7 +51,7 @@ def can_be(store: System) -> bool:
     """Look up whether scores can be computed again from other stores or files."""
     made = store.made_from
     has_vectors = "image_embeddings" in store.store.record.contents
-    return made.is_made_of_others or made.is_given or has_vectors
+    return isinstance(made, MadeOfOthers | OfGiven) or has_vectors
 
 
 def scores(store: System, paths: Paths) -> Step:
@@ -56,18 +62,16 @@ def scores(store: System, paths: Paths) -> Step:
     cells = f"{len(store.image_ids)} x {len(store.caption_ids)}"
     other = None
     names: Sequence[str] = []
-    if made.is_given:
+    if isinstance(made, OfGiven):
         what = "from the given files"
-    elif made.rescored:
-        names = [made.rescored.system]
-        what = f"by {made.steps[-1]['name']} of {made.rescored.system}"
-    elif made.ensemble is None:
-        what = "from its embeddings"
-    elif made.fusion is None:
-        return Step(store.path, "scores again, from its members", None, "how they were fused")
-    else:
+    elif isinstance(made, Rescored):
+        names = [made.system]
+        what = f"by {made.rescorer} of {made.system}"
+    elif isinstance(made, Ensemble):
         names = made.fusion.members
         what = f"by {made.fusion.method} of its members"
+    else:
+        what = "from its embeddings"
     stores = [paths.similarity(made.dataset, name, str(made.split)) for name in names]
     if all(path.exists() for path in (*stores, *given.files(made, paths.root))):
         try:
@@ -85,13 +89,13 @@ def _again(store: System, parts: list[System], paths: Paths) -> list[Similarity]
     given files.
     """
     made = store.made_from
-    if made.is_given:
+    if isinstance(made, OfGiven):
         again = given.read(given.request_of(store), paths.root, paths.manifest(made.dataset))
         return layout.divided(again.scores)[0]
-    if made.rescored:
+    if isinstance(made, Rescored):
         rescored = stored.compute(parts[0], made, store.store.record.made_from, paths)
         return layout.divided(rescored.scores)[0]
-    if made.fusion:
+    if isinstance(made, Ensemble):
         return _fused(store, made.fusion, parts)
     vectors = store.embeddings()
     # Twice as fast as in float64, and close enough.

@@ -23,7 +23,14 @@ from pipeline.judge.systems.reranking import PairScorer, PairSource, candidates,
 from pipeline.judge.systems.reranking.base import identity
 from pipeline.judge.systems.rescoring.stored import made as of_rescored
 from pipeline.judge.systems.scores import judged, layout, of_ensemble, reranked
-from pipeline.judge.systems.scores.made import Made, Reranked
+from pipeline.judge.systems.scores.made import (
+    Ensemble,
+    Made,
+    OfEncoder,
+    OfGiven,
+    Reranked,
+    Rescored,
+)
 from pipeline.judge.systems.scores.sources import Vectors
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.make.dual_encoders import record as encoders
@@ -56,8 +63,8 @@ def steps(path: Path, context: Context) -> Iterator[Step]:
     yield Step(path, "whose scores, by the manifest", _size(store), _ids(store, manifest))
     yield from given.steps(store.made_from, context.paths.root)
     yield from _by_inputs(store, manifest, context)
-    if store.made_from.reranked:
-        yield from reranked_steps(store, context.paths)
+    if isinstance(store.made_from, Reranked):
+        yield from reranked_steps(store, store.made_from, context.paths)
     elif not isinstance(store.kind, Vectors) and computed_again.can_be(store):
         yield computed_again.scores(store, context.paths)
 
@@ -70,11 +77,13 @@ def _by_inputs(store: System, manifest: Manifest, context: Context) -> Iterator[
         yield from of_head.steps_of_system(store, inputs, manifest, context)
     elif "vectors" in inputs:
         yield from _by_vectors(store, inputs["vectors"].path, manifest)
-    elif made.is_encoder and not made.is_made_of_others:
+    elif isinstance(made, OfEncoder):
         yield from of_head.steps_of_encoder(store, manifest, context)
-    elif made.is_given:
+    elif isinstance(made, OfGiven):
         yield facts_again(store, lambda: given.facts(given.request_of(store), manifest))
-    elif not made.reranked and all(link.path.exists() for link in inputs.values()):
+    elif isinstance(made, Ensemble | Rescored) and all(
+        link.path.exists() for link in inputs.values()
+    ):
         yield facts_again(store, lambda: _of_others(store, inputs))
 
 
@@ -120,7 +129,7 @@ def _of_reranked(store: System, pool: System, scorer: PairScorer) -> Made:
         chosen = {"k": record.k, "weight": record.weight, "tuned": record.tuned}
         request = request.model_copy(update=chosen)
     datasets = [distractors.made_from.dataset for distractors in pool.pools[1:]]
-    return records.made_from(store.kind.retriever, scorer, record.place, request, datasets)
+    return records.made_from(store.kind.retriever, scorer, record.scorer.place, request, datasets)
 
 
 def _size(store: System) -> str:
@@ -151,12 +160,10 @@ def _ids(store: System, manifest: Manifest) -> str:
     return f"{_size(store)}; {counted(missing, 'caption')} missing"
 
 
-def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
+def reranked_steps(store: System, record: Reranked, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what
     they are now.
     """
-    record = store.made_from.reranked
-    assert record is not None
     pool: System | None = None
     scored: Mapping[str, reranked.Scored] = {}
     stored = "candidates"
@@ -178,8 +185,8 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         made = identity(scorer)
     except InputError as error:
         made = str(error)
-    name = record.scorer["name"]
-    yield Step(store.path, f"what made its scorer {name}", record.scorer["made_from"], made)
+    described = record.scorer
+    yield Step(store.path, f"what made its scorer {described.name}", described.made_from, made)
     if scorer is not None and pool is not None:
         yield facts_again(store, partial(_of_reranked, store, pool, scorer))
         different = other_pair(scored, pool, scorer)
@@ -189,14 +196,14 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
 def _scorer(store: System, record: Reranked, paths: Paths) -> PairScorer:
     """The scorer of a reranked system, as it is now."""
     dataset = store.made_from.dataset
+    described = record.scorer
     trained_on = dataset
-    if not record.by_system:
-        trained_on = record.scorer.get("trained_on", dataset)
-    options = record.scorer.get("options", {})
+    if described.trained_on and not described.is_system:
+        trained_on = described.trained_on
     source = PairSource(
-        paths, trained_on, dataset, dataset, split=str(store.split), options=options
+        paths, trained_on, dataset, dataset, split=str(store.split), options=described.options
     )
-    return reranking.build(record.scorer["kind"], record.place, source)
+    return reranking.build(described.kind, described.place, source)
 
 
 def _pool(store: System, kind: Candidates, paths: Paths) -> System:

@@ -32,8 +32,9 @@ from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.results import read_json
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings import Evaluate
+from pipeline.judge.systems.scores import made as of_systems
 from pipeline.judge.systems.scores.judged import Truth
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Made, Unknown
 from pipeline.judge.systems.scores.system import System
 
 COMMAND = "evaluate --system STORE --record"
@@ -186,7 +187,7 @@ class Result:
     @cached_property
     def made(self) -> Made:
         """The facts of the system."""
-        return Made.model_validate(self.record.facts)
+        return of_systems.read(self.record.facts)
 
     @property
     def truth(self) -> Truth:
@@ -309,7 +310,7 @@ def write(path: Path, results: Mapping[str, Result]) -> None:
 
 def name_beyond(pool: System, distractors: Sequence[System]) -> str:
     """Name an entry of results/recorded.json."""
-    if not pool.made_from.is_known:
+    if isinstance(pool.made_from, Unknown):
         raise InputError(
             f"{pool.name}: does not record what made it, so it cannot be kept; leave out --record"
         )

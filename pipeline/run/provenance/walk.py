@@ -10,7 +10,7 @@ from pipeline.foundation.artefacts.record import FILE
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings.paths import Paths, plain
 from pipeline.judge.systems.requests import EmbedRequest
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.system import KINDS
 from pipeline.make.training.artefact import HeadFacts
 from pipeline.make.training.request import TrainRequest
@@ -95,7 +95,7 @@ class _Place(NamedTuple):
         if record.kind == HEAD:
             dataset = record.made_from["manifest"].name
             return cls(path.parent, paths, dataset, "", dataset)
-        made = Made.model_validate(record.facts)
+        made = layout.facts_of(record)
         return cls(None, paths, made.dataset, str(made.split), made.training_data)
 
     def find(self, reference: Reference) -> Path | None:

@@ -25,7 +25,7 @@ from pipeline.foundation.evaluation.retrieval.similarity import of_direction
 from pipeline.foundation.evaluation.retrieval.top import best_of_each, top
 from pipeline.foundation.parts.errors import counted
 from pipeline.judge.systems.scores.items import Items
-from pipeline.judge.systems.scores.made import Member
+from pipeline.judge.systems.scores.made import Member, Reranked
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report import names
 
@@ -83,10 +83,10 @@ class Gallery:
     @property
     def retriever(self) -> str | None:
         """The system whose candidates it reranks."""
-        reranked = self.pool.made_from.reranked
-        if reranked is None:
+        made = self.pool.made_from
+        if not isinstance(made, Reranked):
             return None
-        return reranked.retriever
+        return made.retriever
 
     @property
     def members(self) -> tuple[Member, ...]:

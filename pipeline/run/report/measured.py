@@ -26,8 +26,10 @@ from pipeline.judge.systems.scores.made import (
     FINE_TUNED,
     GIVEN,
     ZERO_SHOT,
+    Ensemble,
     Made,
     Member,
+    Reranked,
     differences,
 )
 from pipeline.judge.tables.table import Cell, number
@@ -302,7 +304,7 @@ def _run(name: str, result: Result, protocol: str, scores: Mapping[str, Any]) ->
     with _reading(f"the hits of each image of {name!r}"):
         tested = _tested(result.hits.get(protocol, {}))
     system = MeasuredSystem(origin, (name,), values, _members(name, made), tested)
-    return _Run(made.seed or 0, made.ensemble is None, system)
+    return _Run(made.seed or 0, not isinstance(made.origin, Ensemble), system)
 
 
 def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
@@ -365,18 +367,12 @@ def _section(made: Made) -> str:
 
 
 def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
-    if not made.steps:
+    if not isinstance(made, Reranked):
         return ()
-    last = dict(made.steps[-1])
-    if last.pop("name", None) != "rerank":
-        return ()
-    settings = tuple(last.items())
+    settings = tuple((key, value) for key, value in made.step.items() if key != "name")
     # A stored system as the scorer is among the members; a head that scores pairs, or a network of
     # pixels, is not.
-    reranked = made.reranked
-    if reranked is None or reranked.by_system:
-        return settings
-    if reranked.scorer.get("checkpoint") in made.checkpoints:
+    if made.scorer.is_system or made.scorer.checkpoint in made.checkpoints:
         return settings
     return (*settings, (SEPARATE, True))
 

@@ -19,7 +19,7 @@ from pipeline.foundation.files.weights import UNTRAINED, checkpoints
 from pipeline.foundation.settings.features import FEATURES
 from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.recipe import Variation
-from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT, Made, Member
+from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT, Ensemble, Made, Member
 from pipeline.judge.tables import published
 
 NAMES: dict[str, dict[str, Any]] = from_yaml(published.text("names.yaml"))
@@ -85,8 +85,9 @@ def steps(made_from: Made) -> tuple[str, ...]:
     test)",).
     """
     texts = []
-    if made_from.fusion and made_from.is_own_ensemble:
-        texts.append(f"ensemble {made_from.ensemble} ({made_from.fusion.method})")
+    origin = made_from.origin
+    if isinstance(origin, Ensemble) and origin.is_own:
+        texts.append(f"ensemble {origin.name} ({origin.fusion.method})")
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
         texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))

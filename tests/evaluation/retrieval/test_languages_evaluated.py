@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,7 +22,6 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores import measured as measuring
 from pipeline.judge.systems.scores.judged import with_languages
-from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1.0)
@@ -245,7 +245,7 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
         np.array([1, 0, 0]),
         np.array([7, 9]),
         np.array([3, 2, 1]),
-        made_from=Made(manifest=manifest.digest),
+        made_from=invented_facts.of_file(manifest=manifest.digest),
     )
     named = with_languages(pool, manifest)
     assert named.languages is not None
@@ -257,4 +257,6 @@ def test_languages_are_found_by_caption_id_in_the_manifest_that_was_scored() -> 
         with_languages(pool, manifest_of(language=["en", "de", "cs"]))
     shorter = manifest_of(language=["en", "de", "en"], caption_id=[1, 2, 4])
     with pytest.raises(InputError, match="the manifest of mine has no caption 3, which mine has"):
-        with_languages(replace(pool, made_from=Made(manifest=shorter.digest)), shorter)
+        with_languages(
+            replace(pool, made_from=invented_facts.of_file(manifest=shorter.digest)), shorter
+        )

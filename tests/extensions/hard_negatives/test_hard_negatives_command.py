@@ -16,7 +16,7 @@ from pipeline.extensions.hard_negatives import stage as hard_negatives
 from pipeline.extensions.hard_negatives.questions import Question
 from pipeline.extensions.hard_negatives.systems import OfHead
 from pipeline.foundation.manifest import Manifest
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Unknown
 
 HEAD = "vse2ad-region-bigru-s0"
 
@@ -141,7 +141,7 @@ class Letters:
     `b`.
     """
 
-    made_from: ClassVar[Made] = Made()
+    made_from: ClassVar[Unknown] = Unknown()
 
     def find(self, files: list[str], place: Path) -> np.ndarray:
         self.files = [file for file in files if file != "b"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pytest
 from scipy.stats import rankdata, zscore
@@ -19,7 +20,7 @@ from pipeline.judge.systems.fusion.combining import WeightedSum, mean
 from pipeline.judge.systems.fusion.methods import FUSIONS
 from pipeline.judge.systems.scores import fuse as fusing
 from pipeline.judge.systems.scores.fuse import align, tune
-from pipeline.judge.systems.scores.made import Made, Member
+from pipeline.judge.systems.scores.made import Member
 from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
@@ -171,7 +172,8 @@ def test_members_with_other_ids_are_refused() -> None:
 def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
     def scored(head: str, split: str, file: str) -> System:
         scores = np.random.default_rng([*file.encode()]).random((30, 90)).astype(np.float32)
-        made = Made(split=split, file=file, members=[Member(head=head, checkpoint=head)])
+        heads = [Member(head=head, checkpoint=head)]
+        made = invented_facts.ensemble(head, heads, split=split, files=[file])
         return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
 
     members, on = (
@@ -192,7 +194,7 @@ def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
 @pytest.mark.parametrize("members", [2, 3])
 def test_of_weights_that_rank_alike_the_most_even_are_chosen(members: int) -> None:
     def perfect(head: str, split: str) -> System:
-        made = Made(split=split, file=split, members=[Member(head=head, checkpoint=head)])
+        made = invented_facts.of_head(head, split=split)
         scores = np.eye(30, dtype=np.float32).repeat(3, 1)
         return System.of(head, scores, np.arange(90) // 3, IMAGES, CAPTIONS, made_from=made)
 

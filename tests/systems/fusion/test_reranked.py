@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import invented_facts
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.reranking import candidates
-from pipeline.judge.systems.scores.made import Folds, Made, Reranked as Facts
+from pipeline.judge.systems.scores.made import Folds, Unknown
 from pipeline.judge.systems.scores.reranked import Candidates, Combination, Reranked, source
 from pipeline.judge.systems.scores.system import System
 
@@ -45,9 +46,8 @@ def reranked(
     found = candidates.find(pool, protocol, stored or k)
     pairs = candidates.pairs_of(found, CAPTIONS)
     scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
-    record = Facts(
-        retriever="a", scorer={}, k=k, protocol=Folds(name=protocol.name, folds=protocol.folds)
-    )
+    folds = Folds(name=protocol.name, folds=protocol.folds)
+    record = invented_facts.reranked(Unknown(), k=k, protocol=folds)
     return source(pool.scores, scored, OWNER, record)
 
 
@@ -117,7 +117,7 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
                 None,
                 ids[rows],
                 of_captions[columns],
-                made_from=Made(dataset=name),
+                made_from=invented_facts.of_file(dataset=name),
             )
             for name, rows, columns in (
                 ("here", slice(3), slice(6)),
@@ -149,7 +149,12 @@ def test_two_data_sets_with_the_same_ids_are_found_in_any_order_of_rows_and_colu
 def test_distractors_are_candidates_and_no_queries() -> None:
     pools = tuple(
         System.of(
-            name, np.zeros((3, 6)), None, np.arange(3), np.arange(6), made_from=Made(dataset=name)
+            name,
+            np.zeros((3, 6)),
+            None,
+            np.arange(3),
+            np.arange(6),
+            made_from=invented_facts.of_file(dataset=name),
         )
         for name in ("here", "there")
     )

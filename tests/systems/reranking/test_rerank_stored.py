@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pytest
 import saved
@@ -21,7 +22,7 @@ from pipeline.judge.systems.reranking.base import PairSource
 from pipeline.judge.systems.reranking.record import made_from
 from pipeline.judge.systems.reranking.rerank import Job, rerank
 from pipeline.judge.systems.reranking.tuning import choices
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Made, Unknown
 from pipeline.judge.systems.scores.reranked import Combination
 from pipeline.judge.systems.scores.system import System
 
@@ -33,24 +34,15 @@ Stored = Any
 def stored(tmp_path: Path) -> Stored:
     """Writes random scores of a system of one head."""
 
-    def write(name: str, split: str = "test", **changes: Any) -> System:
+    def write(name: str, split: str = "test", bank: str | None = None) -> System:
         scores = (
             np.random.default_rng([*name.encode()])
             .normal(size=(IMAGES, CAPTIONS))
             .astype(np.float32)
         )
-        made = {
-            "dataset": "sample",
-            "split": split,
-            "manifest": "m",
-            "ensemble": None,
-            "features": {"grid": "grid2"},
-            "recipe": "vse2ad",
-            "text": "bigru",
-            "seed": 0,
-            "untrained": [],
-            "members": [{"head": name, "checkpoint": name, "feature": "grid"}],
-        } | changes
+        made: Made = invented_facts.of_head(name, split=split)
+        if bank:
+            made = invented_facts.rescored(made, "nnn", bank)
         path = Paths(tmp_path).similarity("sample", name, split)
         saved.save(
             path,
@@ -85,7 +77,7 @@ def job(tmp_path: Path, retriever: System, scorer: System, **changes: Any) -> Jo
 def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(
     stored: Stored, tmp_path: Path, bank: str
 ) -> None:
-    scorer = stored("scorer", steps=[{"name": "nnn", "bank": bank}])
+    scorer = stored("scorer", bank=bank)
     assert rerank(job(tmp_path, stored("retriever"), scorer)).made_from.has_seen_queries == (
         bank == "test"
     )
@@ -134,7 +126,7 @@ def test_each_k_up_to_all_scored_candidates_is_tried_once() -> None:
 
 def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:
     scorer: Any = SimpleNamespace(made_from={"members": [{"network": "mine"}]}, gives_logits=False)
-    retriever: Any = SimpleNamespace(made_from=Made(), name="r")
+    retriever: Any = SimpleNamespace(made_from=Unknown(), name="r")
     request: Any = SimpleNamespace(scorer=("mine", "m"))
     with pytest.raises(
         InputError, match=r"m: its made_from has members, .* that are not a system's"

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import foreign
+import invented_facts
 import numpy as np
 import pytest
 import saved
@@ -16,7 +17,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.requests import RescoreRequest
 from pipeline.judge.systems.rescoring import bank, stored
-from pipeline.judge.systems.scores.made import Fusion, Made
+from pipeline.judge.systems.scores.made import Fusion
 from pipeline.judge.systems.scores.system import System
 
 WEIGHTS = [0.75, 0.25]
@@ -97,12 +98,7 @@ def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(
     paths, table = Paths(tmp_path), foreign.manifest(12, captions=2)
     table.save(paths.manifest("coco"))
     train, test = table.split("train"), table.split("test")
-    facts = {
-        "dataset": "coco",
-        "split": "test",
-        "ensemble": None,
-        "members": [{"head": "mine", "checkpoint": "c"}],
-    }
+    facts = invented_facts.of_head(dataset="coco", checkpoint="c")
 
     def embed() -> tuple[np.ndarray, np.ndarray]:
         with saved.writing_vectors(
@@ -147,5 +143,6 @@ def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(
 
 def test_the_weights_are_the_ensembles() -> None:
     fusion = Fusion(method="mean", members=["a", "b"], weights=WEIGHTS)
-    system = SimpleNamespace(path=Path("mine"), made_from=Made(ensemble="mine", fusion=fusion))
+    made = invented_facts.ensemble("mine", fusion=fusion)
+    system = SimpleNamespace(path=Path("mine"), made_from=made)
     assert bank.heads_of(system) == (["a", "b"], WEIGHTS)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import invented_facts
 import numpy as np
 import pytest
 import saved
@@ -17,7 +18,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.system import System
 
-MADE = {"dataset": "a", "members": [{"head": "mine", "checkpoint": "c"}]}
+MADE = invented_facts.of_head(dataset="a", checkpoint="c")
 
 
 def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -34,7 +35,7 @@ def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
     store = System.open_vectors(path)
     assert (store.image_ids.tolist(), store.caption_ids.tolist()) == ([7, 3], [5, 6, 9])
     assert (store.caption_image.tolist(), store.checkpoints) == ([0, 0, 1], ["c"])
-    assert store.made_from.recorded() == MADE
+    assert store.made_from == MADE
     assert {step.verdict for step in store.store.verify()} == {"matches"}
     embeddings = store.embeddings()
     assert isinstance(embeddings.images, np.memmap)
@@ -61,11 +62,7 @@ def test_what_is_cut_off_leaves_nothing(tmp_path: Path) -> None:
 def embedded(path: Path, image_ids: list[int], checkpoint: str = "c") -> System:
     ids, generator = np.array(image_ids), np.random.default_rng(0)
     split = Collection(ids, 10 * ids, np.arange(len(ids)))
-    made = {
-        "dataset": path.stem,
-        "ensemble": None,
-        "members": [{"head": "mine", "checkpoint": checkpoint}],
-    }
+    made = invented_facts.of_head(dataset=path.stem, checkpoint=checkpoint)
     with saved.writing_vectors(path, [split], 4, made) as sides:
         for side in sides:
             side[:] = generator.normal(size=side.shape)

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pytest
 import saved
@@ -21,8 +22,9 @@ from pipeline.foundation.evaluation.retrieval.blocks import Matrix
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.fuse import fuse
 from pipeline.judge.systems.scores.layout import COLUMNS, ROWS
-from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
+
+FACTS = invented_facts.of_head()
 
 
 def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) -> None:
@@ -33,7 +35,7 @@ def save(path: Path, matrix: np.ndarray, *others: np.ndarray, **options: Any) ->
         np.arange(images),
         np.arange(captions) + 100,
         np.arange(captions) % images,
-        {"seed": 0},
+        FACTS,
         **options,
     )
 
@@ -50,7 +52,7 @@ def test_round_trip_and_replacement(tmp_path: Path) -> None:
         assert np.array_equal(store.similarity[:], numbered(2 * ROWS + 5) * scale)
         assert store.image_ids.tolist() == list(range(2 * ROWS + 5))
         assert store.caption_ids.tolist() == [100, 101, 102]
-        assert store.made_from == Made(seed=0)
+        assert store.made_from == FACTS
         assert store.check() is store
         assert {step.verdict for step in store.store.verify()} == {"matches"}
     assert [entry.name for entry in path.parent.iterdir()] == ["s.zarr"]
@@ -76,7 +78,7 @@ def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
         np.arange(ROWS + 3),
         np.arange(2 * COLUMNS + 1),
         np.zeros(2 * COLUMNS + 1, np.int64),
-        {},
+        FACTS,
         progress=reported.append,
     )
     store = System.open(tmp_path / "s.zarr")
@@ -115,7 +117,7 @@ def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Pat
         np.arange(len(images)),
         np.arange(len(captions)),
         np.zeros(len(captions), np.int64),
-        {},
+        FACTS,
     )
     matrix = System.open(tmp_path / "s.zarr").similarity[:]
     assert np.array_equal(matrix[-40:], matrix[:40])
@@ -149,7 +151,7 @@ def test_what_does_not_fit_leaves_nothing(tmp_path: Path) -> None:
                 np.arange(9),
                 np.arange(3),
                 np.zeros(3, np.int64),
-                {},
+                FACTS,
                 fusion=each,
             )
         assert not (tmp_path / "s.zarr").exists()

@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import invented_facts
 import numpy as np
 import pandas as pd
 import pytest
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.judged import Truth, facts
-from pipeline.judge.systems.scores.made import Made, lacking
+from pipeline.judge.systems.scores.made import Made, Unknown, lacking
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.evaluated import to_text
 from pipeline.judge.tables.markdown import to_markdown
@@ -33,25 +34,28 @@ TABLE = pd.DataFrame(
 LEFT_OUT = {"no caption": 2, "not decodable": 1}
 
 
-def pool(**made: Any) -> System:
+def pool(made: Made) -> System:
     return System.of(
-        "mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=Made(**made)
+        "mine", np.eye(2), np.arange(2), np.array([1, 2]), np.array([1, 2]), made_from=made
     )
 
 
 def test_a_record_has_counts_only_where_something_is_left_out() -> None:
     assert lacking({}) == {}
-    assert facts(pool(dataset="mine"), Truth()) == {}
-    assert facts(pool(lacks=lacking(LEFT_OUT, 3)), Truth()) == {
-        "left_out": LEFT_OUT | {"images without features": 3}
-    }
-    assert facts(pool(left_out=[5, 7]), Truth()) == {"left_out": {"images that a member lacks": 2}}
+    assert facts(pool(invented_facts.of_head()), Truth()) == {}
+    lacks = invented_facts.of_head(lacks=lacking(LEFT_OUT, 3))
+    without_features = LEFT_OUT | {"images without features": 3}
+    assert facts(pool(lacks), Truth()) == {"left_out": without_features}
+    fused = invented_facts.ensemble("mine", left_out=[5, 7])
+    corrected = invented_facts.rescored(fused)
+    for made in (fused, corrected):
+        assert facts(pool(made), Truth()) == {"left_out": {"images that a member lacks": 2}}
 
 
 def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
     manifest = Manifest(TABLE, "mine", Path(), left_out=LEFT_OUT)
-    assert facts(pool(), Truth(), manifest) == {"left_out": LEFT_OUT}
-    assert facts(pool(), Truth(), replace(manifest, left_out={})) == {}
+    assert facts(pool(Unknown()), Truth(), manifest) == {"left_out": LEFT_OUT}
+    assert facts(pool(Unknown()), Truth(), replace(manifest, left_out={})) == {}
 
 
 @pytest.mark.parametrize("write", [to_text, lambda results: to_markdown(rows.table(results))])

@@ -3,17 +3,27 @@
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import Field
+
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import refusing
 from pipeline.judge.systems.requests import RerankRequest
 from pipeline.judge.systems.reranking.base import PairScorer, identity
-from pipeline.judge.systems.scores.made import Folds, Made, Reranked
+from pipeline.judge.systems.scores.made import Facts, Folds, Member, Reranked, Scorer
 from pipeline.judge.systems.scores.system import System
 
 # Parts of a scorer's record that are joined with the retriever's.
 ABOVE = ("members", "features", "untrained")
-# Parts of a scorer's record that are as in a system's.
-JOINED = ("members", "steps", "fusion")
+
+
+class _AsOfSystem(Facts):
+    """What a scorer's record has in common with a system's."""
+
+    members: list[Member] = Field(default_factory=list)
+    features: dict[str, str] = Field(default_factory=dict)
+    untrained: list[str] = Field(default_factory=list)
+    steps: list[dict[str, Any]] = Field(default_factory=list)
+    fusion: dict[str, Any] = Field(default_factory=dict)
 
 
 def made_from(
@@ -22,63 +32,64 @@ def made_from(
     place: str,
     request: RerankRequest,
     distractors: Sequence[str] = (),
-) -> Made:
-    """Compose the facts of a system: its retriever's, joined with its scorer's, with one more step.
+) -> Reranked:
+    """Compose the facts of a system that is made of a retriever and a scorer.
 
     place: the scorer's name, or where its files are. request: with the k, combination and weight
         that were chosen. distractors: their data sets.
     """
-    kind, name = request.scorer
     made = retriever.made_from
-    its_facts = scorer.made_from
-    with refusing(
-        ValueError, f"{place}: its made_from has members, steps or a fusion that are not a system's"
-    ):
-        of_scorer = Made.model_validate({key: its_facts[key] for key in JOINED if key in its_facts})
-    step: dict[str, Any] = {
-        "name": "rerank",
-        "with": its_facts.get("series", name),
-        "k": request.k,
-    }
-    if request.combine != "scorer":
-        step[request.combine] = request.weight
-    if of_scorer.has_seen_queries:
-        step["bank"] = "test"
-    described = {key: value for key, value in its_facts.items() if key not in ABOVE}
-    described |= {"kind": kind, "name": name, "place": place, "made_from": identity(scorer)}
-    if request.options:
-        described["options"] = request.options
+    of_scorer = _of_scorer(scorer, place)
+    further_members = [member for member in of_scorer.members if member.head not in made.heads]
     protocol, folds = request.protocol
-    record = Reranked(
+    return Reranked(
+        source=made,
+        named=request.named,
         retriever=retriever.name,
-        roles=[_role(made), _role(of_scorer)],
-        scorer=described,
+        roles=[
+            _role(made.checkpoints, made.fused_by, made.steps),
+            _role(_checkpoints(of_scorer), of_scorer.fusion, of_scorer.steps),
+        ],
+        scorer=_described(scorer, place, request),
         k=request.k,
         combine=request.combine,
         weight=request.weight,
         logits=scorer.gives_logits,
         protocol=Folds(name=protocol, folds=folds),
+        features={**made.features, **of_scorer.features},
+        untrained=list(dict.fromkeys([*made.untrained, *of_scorer.untrained])),
+        members=[*made.members, *further_members],
         distractors=list(distractors),
         tuned=request.tuned or {},
     )
-    return made.with_step(
-        step,
-        visual=list(made.features),
-        named=request.named,
-        features={**made.features, **its_facts.get("features", {})},
-        untrained=list(dict.fromkeys([*made.untrained, *its_facts.get("untrained", [])])),
-        members=[
-            *made.members,
-            *(member for member in of_scorer.members if member.head not in made.heads),
-        ],
-        reranked=record,
-    )
 
 
-def _role(made: Made) -> str:
+def _of_scorer(scorer: PairScorer, place: str) -> _AsOfSystem:
+    """The parts of a scorer's record that are as in a system's."""
+    recorded = scorer.made_from
+    parts = {key: recorded[key] for key in _AsOfSystem.model_fields if key in recorded}
+    with refusing(
+        ValueError, f"{place}: its made_from has members, steps or a fusion that are not a system's"
+    ):
+        return _AsOfSystem.model_validate(parts)
+
+
+def _described(scorer: PairScorer, place: str, request: RerankRequest) -> Scorer:
+    """What a scorer says of itself, but for what is joined with the retriever's."""
+    kind, name = request.scorer
+    described = {key: value for key, value in scorer.made_from.items() if key not in ABOVE}
+    described |= {"kind": kind, "name": name, "place": place, "made_from": identity(scorer)}
+    if request.options:
+        described["options"] = request.options
+    return Scorer.model_validate(described)
+
+
+def _checkpoints(scorer: _AsOfSystem) -> list[str]:
+    return [member.checkpoint for member in scorer.members]
+
+
+def _role(checkpoints: list[str], fusion: dict[str, Any], steps: list[dict[str, Any]]) -> str:
     """A digest of what a system is on any split: its heads, how they are fused, and what was done
     to their scores.
     """
-    method = made.fusion.method if made.fusion else None
-    weights = made.fusion.weights if made.fusion else None
-    return digest([made.checkpoints, method, weights, made.steps])
+    return digest([checkpoints, fusion, steps])

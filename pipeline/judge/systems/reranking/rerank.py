@@ -17,7 +17,7 @@ from pipeline.judge.systems.reranking import candidates, shards, tuning
 from pipeline.judge.systems.reranking.base import PairScorer, PairSource, identity
 from pipeline.judge.systems.reranking.record import made_from
 from pipeline.judge.systems.scores import layout, reranked
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Reranked
 from pipeline.judge.systems.scores.system import System
 
 OTHER_PAIRS = (
@@ -83,7 +83,7 @@ class Job:
             made_by=getattr(scorer, "versions", {}),
         )
 
-    def made_from(self, scorer: PairScorer, tuned: dict[str, Any] | None = None) -> Made:
+    def made_from(self, scorer: PairScorer, tuned: dict[str, Any] | None = None) -> Reranked:
         """Compose the facts of the system; `tuned` says how k and `how` were chosen, if they
         were.
         """
@@ -103,7 +103,7 @@ class Job:
 class Outcome(NamedTuple):
     """What was done."""
 
-    made_from: Made
+    made_from: Reranked
     pairs: int  # how many pairs were scored now
     written: bool  # whether the store was written; not if it was up to date
 
@@ -126,14 +126,17 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     refuses = not job.redo and differs is not None and differs.because in ("request", "made_from")
     with making(job.path, request, inputs, if_changed="refuse" if refuses else "redo") as draft:
         if draft is None:
-            return Outcome(System.open(job.path).made_from, 0, written=False)
+            made = System.open(job.path).made_from
+            assert isinstance(made, Reranked)
+            return Outcome(made, 0, written=False)
         job.retriever.check()
         scored_candidates, pieces, scored = None if differs else _earlier_candidates(job), None, 0
         if scored_candidates is None:
             scored_candidates, pieces, scored = _score(
                 job, by_pair, request.versions(), executor, report
             )
-        if job.tune and (record := job.made_from(scorers[0]).reranked):
+        if job.tune:
+            record = job.made_from(scorers[0])
             k, how, tuned = tuning.tune(
                 job.retriever, scored_candidates, record, job.block_megabytes
             )

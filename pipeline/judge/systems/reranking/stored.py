@@ -53,13 +53,17 @@ class StoredSystem:
         retriever's.
         """
         made = self.store.made_from
-        compared = {"split", "manifest", "members", "features", "untrained", "trained_on"}
         return {
             "identity": self.store.reference.identity,
             "series": made.series,
             "steps": made.steps,
-            "fusion": made.fusion and made.fusion.model_dump(include={"method", "weights"}),
-            **made.model_dump(mode="json", include=compared, exclude_defaults=True),
+            "fusion": made.fused_by,
+            "split": made.split,
+            "manifest": made.manifest,
+            "members": [member.recorded() for member in made.members],
+            "features": made.features,
+            "untrained": made.untrained,
+            "trained_on": made.training_data,
         }
 
     def score(

@@ -11,7 +11,7 @@ from pipeline.foundation.evaluation.retrieval.owners import renumbered
 from pipeline.foundation.evaluation.retrieval.protocols import Protocol
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import layout, reranked
-from pipeline.judge.systems.scores.made import Made, Reranked
+from pipeline.judge.systems.scores.made import Reranked
 from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import System
 
@@ -79,24 +79,24 @@ def _rsum(
     return float(np.mean(sums))
 
 
-def chosen(path: Path, made_from: Made) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
+def chosen(path: Path, mine: Reranked) -> tuple[int | Literal["all"], Combination, dict[str, Any]]:
     """Read what was chosen on the split val."""
     missing = (
         "no choice of k and weight there; make it on the split val with `pipeline rerank --tune`"
     )
     with layout.reading(path, missing) as (_, store):
-        made = layout.facts(store)
-    mine = made_from.reranked
-    record = made.reranked
-    if mine is None or record is None or not record.tuned:
+        record = layout.facts(store)
+    if not isinstance(record, Reranked) or not record.tuned:
         raise InputError(f"{path}: {missing}")
-    if made.split != "val":
+    if record.split != "val":
         raise InputError(
-            f"{path}: is of the split {made.split}; k and the weight are chosen on val; give --tuned-on a "
+            f"{path}: is of the split {record.split}; k and the weight are chosen on val; give --tuned-on a "
             "store that `pipeline rerank --tune` made"
         )
-    alike = "kind" if mine.by_system else "made_from"  # a stored system is another store on val
-    if mine.roles != record.roles or mine.scorer[alike] != record.scorer[alike]:
+    has_same_scorer = mine.scorer.made_from == record.scorer.made_from
+    if mine.scorer.is_system:  # another store on val
+        has_same_scorer = record.scorer.is_system
+    if mine.roles != record.roles or not has_same_scorer:
         raise InputError(
             f"{path}: k and the weight were chosen there for other heads, or for these with retriever and "
             "scorer exchanged; choose them for these with --tune"

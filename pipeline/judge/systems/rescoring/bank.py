@@ -16,6 +16,7 @@ from pipeline.foundation.manifest import Split
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.fusion.combining import WeightedSum
 from pipeline.judge.systems.rescoring.options import BankSplit
+from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.system import System
 
 
@@ -78,15 +79,14 @@ def of_train(
 def heads_of(system: System) -> tuple[list[str], list[float]]:
     """List the heads whose similarities a system averages."""
     made = system.made_from
-    fusion = made.fusion
-    is_by_mean = fusion is not None and fusion.method == "mean"
-    if made.steps or (made.ensemble is not None and not is_by_mean):
+    is_by_mean = made.fused_by.get("method", "mean") == "mean"
+    if made.steps or not is_by_mean:
         raise InputError(
             f"{system.name}: a bank serves heads and ensembles of heads by mean; rescore one of these"
         )
-    if fusion is None:
-        return [system.name], [1.0]
-    return fusion.members, fusion.weights
+    if isinstance(made, Ensemble):
+        return made.fusion.members, made.fusion.weights
+    return [system.name], [1.0]
 
 
 class Rescorer(Protocol):

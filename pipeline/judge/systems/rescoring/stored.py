@@ -11,16 +11,18 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.requests import RescoreRequest
 from pipeline.judge.systems.rescoring import RESCORERS, bank as banks
 from pipeline.judge.systems.scores import sources
-from pipeline.judge.systems.scores.made import Made, Member, Rescored
+from pipeline.judge.systems.scores.made import Member, Rescored
 from pipeline.judge.systems.scores.system import System
 
 
-def made(source: System, request: RescoreRequest) -> Made:
-    """Compose the facts of a rescored system: its source's, with one more step."""
-    bank = RESCORERS.build(request.rescorer, **request.options).bank
-    return source.made_from.with_step(
-        {"name": request.rescorer, "bank": bank, **request.options},
-        rescored=Rescored(system=source.name, options=request.options),
+def made(source: System, request: RescoreRequest) -> Rescored:
+    """Compose the facts of a rescored system."""
+    return Rescored(
+        source=source.made_from,
+        system=source.name,
+        rescorer=request.rescorer,
+        bank=RESCORERS.build(request.rescorer, **request.options).bank,
+        options=request.options,
     )
 
 
@@ -34,16 +36,13 @@ def made_from(source: System, request: RescoreRequest, paths: Paths) -> dict[str
     }
 
 
-def compute(source: System, made: Made, made_from: Mapping[str, Reference], paths: Paths) -> System:
-    """Rescore a system by its last step; the bank must be among the references."""
-    step = dict(made.steps[-1])
-    name = step.pop("name")
-    split = step.pop("bank", "test")
-    if "bank" in RESCORERS.declared(name).model_fields:
-        step["bank"] = split
-    rescorer = RESCORERS.build(name, **step)
+def compute(
+    source: System, made: Rescored, made_from: Mapping[str, Reference], paths: Paths
+) -> System:
+    """Rescore a system; the bank must be among the references."""
+    rescorer = RESCORERS.build(made.rescorer, **made.options)
     scores: Similarity = as_similarity(source.similarity)  # type: ignore[assignment]
-    if split == "test":
+    if rescorer.bank == "test":
         bank = banks.of_test(scores, lambda: _vectors(source, paths))
     else:
         embedded = _embedded(source, paths)

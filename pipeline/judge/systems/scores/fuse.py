@@ -15,7 +15,7 @@ from pipeline.foundation.evaluation.retrieval import Ids, rows_of
 from pipeline.foundation.parts.errors import InputError, look_up
 from pipeline.judge.systems.fusion.combining import PerQuery
 from pipeline.judge.systems.fusion.methods import BY_ORDER, FUSIONS, shares
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import Unknown
 from pipeline.judge.systems.scores.reranked import Folded, Reranked
 from pipeline.judge.systems.scores.sources import Given, Scores
 from pipeline.judge.systems.scores.system import System
@@ -52,7 +52,7 @@ def fuse(
         kind=Given(lambda: fused),
         folder=None,
         record=None,
-        made_from=Made(),
+        made_from=Unknown(),
     )
 
 
@@ -120,14 +120,14 @@ def tune(
         raise InputError(
             f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}"
         )
-    files = [member.made_from.file for member in members]
+    files = {file for member in members for file in member.made_from.files}
     for member, store in zip(members, on, strict=True):
         if store.made_from.split != "val":
             raise InputError(
                 f"{store.path}: is of the split {store.made_from.split}; weights are chosen on val; "
                 "give scores of val"
             )
-        if store.made_from.file is not None and store.made_from.file in files:
+        if files.intersection(store.made_from.files):
             raise InputError(
                 f"{store.path}: is a member itself; weights are chosen on other scores than "
                 "those that they fuse: give scores of val"

@@ -33,6 +33,7 @@ from pipeline.foundation.files.left_out import SHARE
 from pipeline.foundation.parts.errors import InputError, counted, refusing
 from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.made import OfGiven, Unknown
 from pipeline.judge.systems.scores.system import System
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ def in_languages(system: System, paths: Paths) -> System:
 
 def notes_of_vectors(system: System) -> list[str]:
     """Say which mistake vectors from elsewhere point to; nothing of other scores."""
-    if system.made_from.is_known:
+    if not isinstance(system.made_from, Unknown):
         return []
     vectors = vectors_of(system.scores)
     return mistakes.of_vectors(*vectors) if vectors else []
@@ -310,14 +311,14 @@ def notes(system: System, metrics: Metrics) -> list[str]:
     is known.
     """
     ids = (system.image_ids, system.caption_ids) if system.has_ids else None
-    is_known = system.made_from.is_known
+    is_known = not isinstance(system.made_from, Unknown)
     seen = mistakes.of_scores(
         system.scores,
         as_relevance(system.truth, system.shape),
         metrics.ranks,
         ids,
         bool(is_known or system.pools),
-        given=not is_known or system.made_from.is_given,
+        given=isinstance(system.made_from, Unknown | OfGiven),
     )
     return [f"{system.name}: {mistake}" for mistake in seen]
 
@@ -361,7 +362,7 @@ def facts(system: System, truth: Truth, manifest: Manifest | None = None) -> dic
     """
     made = system.made_from
     left_out = made.reasons_left_out
-    if manifest is not None and not made.is_known:
+    if manifest is not None and isinstance(made, Unknown):
         left_out = manifest.left_out
     described: dict[str, Any] = {}
     if left_out:

@@ -1,7 +1,8 @@
 """Stores of systems on disk: ids, scores or vectors, what made them, and digests of the arrays.
 
     NAME.zarr/
-      record.json     the request, what it was made from, digests of the arrays, and `Made` as facts
+      record.json     the request, what it was made from, digests of the arrays, and as facts
+                      `Made`, with `matrices` where several are stored
       zarr.json       the group, without attributes
       image_ids/      [I] int64
       caption_ids/    [C] int64
@@ -9,8 +10,8 @@
       similarity/     [I, C] float32, or float64 where that is given; images x captions, in chunks
                       of at most ROWS x COLUMNS
       similarity_1/ … [I, C] the further matrices of an ensemble that is fused query by query: one
-                      for each member, two for one with a matrix for each direction; `Made.matrices`
-                      says how many each has
+                      for each member, two for one with a matrix for each direction; the fact
+                      `matrices` says how many each has
       image_embeddings/, caption_embeddings/   [I, d], [C, d] float32, unit vectors of a head or
                       dual encoder, in one chunk without a codec, to be memory-mapped; with a matrix
                       beside them or alone
@@ -27,7 +28,7 @@ enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from math import prod
 from pathlib import Path
@@ -35,6 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import Field
 
 from pipeline.foundation import artefacts, files
 from pipeline.foundation.evaluation import retrieval
@@ -51,23 +53,40 @@ from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.files import atomic, digest
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing, similar
 from pipeline.judge import systems
-from pipeline.judge.systems.scores.made import Made, Matrices
+from pipeline.judge.systems.scores import made as of_systems
+from pipeline.judge.systems.scores.made import Facts, Made
 
 if TYPE_CHECKING:
     import zarr
 
-    from pipeline.foundation.artefacts import Artefact, Draft
+    from pipeline.foundation.artefacts import Artefact, Draft, Record
     from pipeline.foundation.manifest import Split
 
 IDS = ("image_ids", "caption_ids", "caption_image")
 HEADER = "zarr.json"
 UNSCORED = "no similarity store there; make it with `pipeline score` or `pipeline ensemble`"
-# What `Made.matrices` names as the method of a store with two matrices, one for each direction: no
+# What `Matrices` names as the method of a store with two matrices, one for each direction: no
 # fusion.
 DIRECTIONS = "directions"
+# The fact of a store's record that is of its matrices, not of its system.
+MATRICES = "matrices"
 # Images and captions in a chunk: 8 MB, read and counted at once, whatever the size of the pool.
 ROWS, COLUMNS = 256, TILE_WIDTH
 Digests: TypeAlias = Callable[[Iterable[Path]], Iterable[str]]
+
+
+class Matrices(Facts):
+    """How several stored matrices are read as one system's scores."""
+
+    method: str  # The fusion; or `DIRECTIONS`, one matrix for each direction
+    weights: list[float]  # One for each member
+    # How many of the matrices each member has; [] for one
+    each: list[int] = Field(default_factory=list)
+
+    @property
+    def of_each(self) -> list[int]:
+        """How many of the matrices each member has: 1, or 2 for one for each direction."""
+        return self.each or [1] * len(self.weights)
 
 
 def holds_scores(path: Path) -> bool:
@@ -111,12 +130,31 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
 
 
 def facts(store: Artefact) -> Made:
-    """Read the facts of a store."""
-    with refusing(
+    """Read what is known of a store's system."""
+    with _refusing_other_facts(store):
+        return facts_of(store.record)
+
+
+def facts_of(record: Record) -> Made:
+    """Read what is known of a system from its store's record; a ValueError if that is none."""
+    facts = {key: value for key, value in record.facts.items() if key != MATRICES}
+    return of_systems.read(facts)
+
+
+def how_read(store: Artefact) -> Matrices | None:
+    """Read how a store's matrices are read as one; None for one matrix."""
+    recorded = store.record.facts.get(MATRICES)
+    if recorded is None:
+        return None
+    with _refusing_other_facts(store):
+        return Matrices.model_validate(recorded)
+
+
+def _refusing_other_facts(store: Artefact) -> AbstractContextManager[None]:
+    return refusing(
         ValueError,
         f"{store.folder}: its record.json has facts that are not a system's; make it again",
-    ):
-        return Made.model_validate(store.record.facts)
+    )
 
 
 def group(path: Path) -> zarr.Group:
@@ -255,7 +293,9 @@ def begin(
     """
     import zarr
 
-    draft.facts |= made.changed(matrices=fusion).recorded()
+    draft.facts |= made.recorded()
+    if fusion is not None:
+        draft.facts[MATRICES] = fusion.recorded()
     group = zarr.create_group(draft.folder, zarr_format=3)
     for name, values in arrays.items():
         array = group.create_array(

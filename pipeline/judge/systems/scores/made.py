@@ -2,10 +2,20 @@
 it.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    TypeAdapter,
+    model_serializer,
+)
 
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import InputError
@@ -103,27 +113,13 @@ class Member(Facts):
 class Fusion(Facts):
     """How an ensemble's members are fused."""
 
-    method: str = "mean"
-    weights: list[float] = Field(default_factory=list)  # One for each member, which add up to 1
-    members: list[str] = Field(default_factory=list)
+    method: str
+    weights: list[float]  # One for each member, which add up to 1
+    members: list[str]
     # Those whose heads are averaged, as in the papers; [] where a user chose the members.
     features: list[str] = Field(default_factory=list)
     # How the weights were chosen on val; {} if they were given.
     tuned: dict[str, Any] = Field(default_factory=dict)
-
-
-class Matrices(Facts):
-    """How several stored matrices are read as one system's scores."""
-
-    method: str  # The fusion; or `layout.DIRECTIONS`, one matrix for each direction
-    weights: list[float]  # One for each member
-    # How many of the matrices each member has; [] for one
-    each: list[int] = Field(default_factory=list)
-
-    @property
-    def of_each(self) -> list[int]:
-        """How many of the matrices each member has: 1, or 2 for one for each direction."""
-        return self.each or [1] * len(self.weights)
 
 
 class Folds(Facts):
@@ -133,96 +129,136 @@ class Folds(Facts):
     folds: int = 1
 
 
-class Rescored(Facts):
-    """The system whose scores were corrected, and the correction's options."""
-
-    system: str
-    options: dict[str, Any] = Field(default_factory=dict)
-
-
-class Reranked(Facts):
-    """What a reranked system was made by."""
-
-    retriever: str  # The system that orders all but the candidates
-    scorer: dict[str, Any]  # The scorer's kind, name and digest, and what else it says of itself
-    # A digest of what each of the two is on any split
-    roles: list[str] = Field(default_factory=list)
-    k: int | Literal["all"]  # How many candidates are ordered; the store may hold more
-    combine: str = "scorer"  # How the two scores of a candidate become one
-    weight: float = 0.0  # The retriever's share
-    logits: bool = False  # Whether the scorer's scores are logits
-    protocol: Folds  # The protocol within whose folds candidates were sought
-    distractors: list[str] = Field(default_factory=list)  # The data sets of the distractors
-    # How k and the weight were chosen on val; {} if they were given.
-    tuned: dict[str, Any] = Field(default_factory=dict)
-
-    @property
-    def place(self) -> str:
-        """The scorer's name, or where its files are."""
-        return str(self.scorer.get("place", self.scorer["name"]))
-
-    @property
-    def asked(self) -> str:
-        """The scorer as `rerank --with` names it."""
-        if self.by_system:
-            return self.place
-        return f"{self.scorer['kind']}:{self.place}"
-
-    @property
-    def by_system(self) -> bool:
-        """Whether the scorer is a stored system."""
-        return bool(self.scorer.get("kind") == "system")
-
-
 class Made(Facts):
-    """What is known of a system. Of plain matrices any part may be unknown."""
+    """What is known of a system: the base of the classes for each kind of system."""
 
-    dataset: str = ""  # The data set of its images and captions; "" if nothing is known
-    split: str | None = None  # The split, or several joined by +
-    manifest: str | None = None  # Digest of the manifest
-    # The recipe of its heads, or the name of a dual encoder or given system; None if its members
-    # differ in it.
-    recipe: str | None = None
-    text: str | None = None  # The text encoder; None if its members differ in it
-    seed: int | None = None  # The seed; None if its members differ in it
-    ensemble: str | None = None  # An ensemble's name, or the letters of its features
-    # Feature -> the name under which its engine's features are reported.
-    features: dict[str, str] = Field(default_factory=dict)
-    # Those of a reranked system's retriever, by which tables name it
-    visual: list[str] | None = None
-    # The features that an untrained network made
-    untrained: list[str] = Field(default_factory=list)
-    members: list[Member] = Field(default_factory=list)  # The heads and dual encoders behind it
-    # The data set that its heads were trained on, if that is another one
-    trained_on: str | None = None
-    # The captions' languages, if they are several
-    languages: list[str] = Field(default_factory=list)
-    # What was left out of its data set and split: reason -> number of captions, or of images
-    # without features.
-    lacks: dict[str, int] = Field(default_factory=dict)
-    # The images that not all members of an ensemble have
-    left_out: list[int] = Field(default_factory=list)
-    named: bool = False  # Whether a user chose the name of a reranked system
-    fusion: Fusion | None = None  # How an ensemble's members are fused
-    # The corrections and rerankings of its scores, in their order.
-    steps: list[dict[str, Any]] = Field(default_factory=list)
-    rescored: Rescored | None = None  # What a correction was made of
-    reranked: Reranked | None = None  # What a reranking was made of
-    # The only protocol that an ensemble of reranked systems can be measured by
-    protocol: Folds | None = None
-    matrices: Matrices | None = None  # How several stored matrices are read
-    file: str | None = None  # Digest of a plain matrix's file
-    distance: bool = False  # Whether a plain matrix holds distances
+    if TYPE_CHECKING:
+        # Each kind has these: as facts, as what follows from them, or from what it is made of.
+
+        @property
+        def kind(self) -> str:
+            """The kind as records write it."""
+
+        @property
+        def dataset(self) -> str:
+            """The data set of its images and captions; "" if nothing is known."""
+
+        @property
+        def split(self) -> str | None:
+            """The split, or several joined by +; None if it is unknown."""
+
+        @property
+        def manifest(self) -> str | None:
+            """Digest of the manifest; None if it is unknown."""
+
+        @property
+        def languages(self) -> list[str]:
+            """The captions' languages, if they are several."""
+
+        @property
+        def lacks(self) -> dict[str, int]:
+            """What was left out of its data set and split: reason -> number of captions, or of
+            images without features.
+            """
+
+        @property
+        def recipe(self) -> str | None:
+            """The recipe of its heads, or the name of a dual encoder or given system; None if its
+            members differ in it.
+            """
+
+        @property
+        def text(self) -> str | None:
+            """The text encoder; None if its members differ in it."""
+
+        @property
+        def seed(self) -> int | None:
+            """The seed; None if its members differ in it."""
+
+        @property
+        def features(self) -> dict[str, str]:
+            """Feature -> the name under which its engine's features are reported."""
+
+        @property
+        def untrained(self) -> list[str]:
+            """The features that an untrained network made."""
+
+        @property
+        def members(self) -> list[Member]:
+            """The heads, dual encoders and given scores behind it."""
+
+        @property
+        def left_out(self) -> list[int]:
+            """The images that not all members of an ensemble have."""
+
+        @property
+        def files(self) -> list[str]:
+            """Digests of the files of plain matrices behind it."""
+
+        @property
+        def protocol(self) -> Folds | None:
+            """The only protocol that it can be measured by; None for any."""
+
+    @model_serializer(mode="wrap")
+    def _with_kind(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """The facts with the kind, which is a default."""
+        return {"kind": self.kind, **write(self)}
 
     @property
-    def is_known(self) -> bool:
-        """Whether anything is known."""
-        return self != Made()
+    def lineage(self) -> "list[Made]":
+        """What its first scores were made by, the corrections and rerankings of these, and
+        itself.
+        """
+        return [self]
+
+    @property
+    def origin(self) -> "Made":
+        """What made its first scores, before any correction or reranking."""
+        return self.lineage[0]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The corrections and rerankings of its scores, in their order, as tables name them."""
+        return []
+
+    @property
+    def fused_by(self) -> dict[str, Any]:
+        """The method and the weights of an ensemble's fusion; {} for other systems."""
+        return {}
 
     @property
     def training_data(self) -> str:
         """The data set that its heads were trained on."""
-        return self.trained_on or self.dataset
+        return self.dataset
+
+    @property
+    def letters(self) -> str:
+        """The letters of its features, by which tables name them; of a reranked system those of its
+        retriever.
+        """
+        return letters(tuple(self.features))
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a user chose its name, or that of what it is made of."""
+        return True
+
+    @property
+    def first(self) -> str:
+        """What its facts call the head, dual encoder, given system or ensemble that it is made of,
+        without its seed.
+        """
+        return ""
+
+    @property
+    def renewal(self) -> str:
+        """What makes it anew, for messages."""
+        return "score it again"
+
+    def refuse_vectors(self, name: str, verb: str) -> None:
+        """Refuse a system made of others' scores where vectors are needed. verb: what to do with
+        its members.
+        """
 
     @property
     def reasons_left_out(self) -> dict[str, int]:
@@ -242,144 +278,489 @@ class Made(Facts):
         return [member.checkpoint for member in self.members]
 
     @property
-    def is_own_ensemble(self) -> bool:
-        """Whether a user chose its members; otherwise an ensemble averages the heads of features,
-        as in the papers.
-        """
-        return self.fusion is not None and not self.fusion.features
-
-    @property
-    def letters(self) -> str:
-        """The letters of its features, by which tables name them; of a reranked system those of its
-        retriever.
-        """
-        if self.visual is None:
-            return letters(tuple(self.features))
-        return letters(tuple(self.visual))
-
-    @property
-    def is_named(self) -> bool:
-        """Whether a user chose its name, or that of what it is made of."""
-        if self.named or self.is_own_ensemble or not self.members:
-            return True
-        if self.ensemble is not None:
-            return False
-        return self.seed is None or self.heads[0] != of_seed(self.first, self.seed)
-
-    @property
-    def first(self) -> str:
-        """What its facts call the head, dual encoder, given system or ensemble that it is made of,
-        without its seed.
-        """
-        if self.is_own_ensemble or not self.members or not self.members[0].is_head:
-            return str(self.ensemble or self.recipe)
-        features = self.ensemble or self.members[0].feature
-        return system_name(str(self.recipe), features, str(self.text))
-
-    @property
     def series(self) -> str:
         """What its facts call it, without its seed: "vse2ad-RG-bigru+csls", whatever its own name
         is.
         """
-        steps = [step["name"] for step in self.steps]
-        return "+".join([self.first, *steps])
+        names = [step["name"] for step in self.steps]
+        return "+".join([self.first, *names])
 
     @property
     def without_seed(self) -> str:
         """SHA-256 over what all seeds of one system have in common."""
-        same = self.model_dump(
-            mode="json",
-            include={
-                "dataset",
-                "split",
-                "manifest",
-                "trained_on",
-                "features",
-                "untrained",
-                "visual",
-                "steps",
-            },
-        )
+        data = [self.dataset, self.split, self.manifest, self.training_data]
+        features = [self.features, self.untrained, self.letters]
         members = [member.of_all_seeds for member in self.members]
-        fusion = self.fusion or Fusion()
-        return digest([self.series, same, members, fusion.method, fusion.weights])
+        return digest([self.series, data, features, self.steps, members, self.fused_by])
 
     @property
     def has_seen_queries(self) -> bool:
         """Whether its scores depend on the other queries that are ranked, which tables mark."""
         return any(step.get("bank") == "test" for step in self.steps)
 
-    @property
-    def is_encoder(self) -> bool:
-        """Whether a dual encoder made it, without a head."""
-        return len(self.members) == 1 and self.members[0].encoder is not None
+
+class Plain(Made):
+    """Scores of which no head, dual encoder or title is known."""
+
+    languages: ClassVar[list[str]] = []
+    lacks: ClassVar[dict[str, int]] = {}
+    recipe: ClassVar[str | None] = None
+    text: ClassVar[str | None] = None
+    seed: ClassVar[int | None] = None
+    features: ClassVar[dict[str, str]] = {}
+    untrained: ClassVar[list[str]] = []
+    members: ClassVar[list[Member]] = []
+    left_out: ClassVar[list[int]] = []
+    protocol: ClassVar[Folds | None] = None
+
+
+class Unknown(Plain):
+    """Scores of which nothing is known."""
+
+    kind: Literal["unknown"] = "unknown"
+
+    dataset: ClassVar[str] = ""
+    split: ClassVar[str | None] = None
+    manifest: ClassVar[str | None] = None
+    files: ClassVar[list[str]] = []
+
+
+class OfFile(Plain):
+    """What is known of a plain matrix in a user's file."""
+
+    kind: Literal["file"] = "file"
+
+    dataset: str
+    split: str
+    manifest: str
+    file: str  # Digest of the file
+    distance: bool  # Whether it holds distances
 
     @property
-    def is_given(self) -> bool:
-        """Whether its scores were given, and nothing was done to them."""
-        if len(self.members) != 1 or self.is_made_of_others:
-            return False
-        return self.members[0].given is not None
+    def files(self) -> list[str]:
+        """Its file."""
+        return [self.file]
+
+
+class OfOne(Made):
+    """The facts of one member's scores or vectors."""
+
+    dataset: str
+    split: str
+    manifest: str
+    languages: list[str]
+    lacks: dict[str, int]
+    member: Member
+
+    left_out: ClassVar[list[int]] = []
+    files: ClassVar[list[str]] = []
+    protocol: ClassVar[Folds | None] = None
+
+    @property
+    def members(self) -> list[Member]:
+        """The member."""
+        return [self.member]
+
+    @property
+    def first(self) -> str:
+        """Its name."""
+        return self.member.head
+
+
+class OfHead(OfOne):
+    """The facts of a head's scores or vectors."""
+
+    kind: Literal["head"] = "head"
+
+    recipe: str
+    text: str
+    seed: int
+    trained_on: str  # The data set of its training
+    is_untrained: bool  # Whether an untrained network made its features
+
+    @property
+    def features(self) -> dict[str, str]:
+        """Its feature -> the name under which the engine's features are reported."""
+        return {self.member.feature: self.member.features}
+
+    @property
+    def untrained(self) -> list[str]:
+        """Its feature, if an untrained network made it."""
+        return list(self.features) if self.is_untrained else []
+
+    @property
+    def training_data(self) -> str:
+        """The data set of its training."""
+        return self.trained_on
+
+    @property
+    def first(self) -> str:
+        """The name that a run gives it, without the seed."""
+        return system_name(self.recipe, self.member.feature, self.text)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a user chose its name."""
+        return self.member.head != of_seed(self.first, self.seed)
+
+
+class OfEncoder(OfOne):
+    """The facts of a dual encoder's vectors, and of their products."""
+
+    kind: Literal["encoder"] = "encoder"
+
+    seed: ClassVar[int] = 0
+    features: ClassVar[dict[str, str]] = {}
+    untrained: ClassVar[list[str]] = []
+
+    @property
+    def recipe(self) -> str:
+        """Its name."""
+        return self.member.head
+
+    @property
+    def text(self) -> str:
+        """Whether it is used as it comes, or was trained on here."""
+        if self.member.encoder and self.member.encoder.get("tuned_on"):
+            return FINE_TUNED
+        return ZERO_SHOT
+
+
+class OfGiven(OfOne):
+    """The facts of scores that a user added."""
+
+    kind: Literal["given"] = "given"
+
+    text: ClassVar[str] = GIVEN
+    seed: ClassVar[int | None] = None
+    features: ClassVar[dict[str, str]] = {}
+    untrained: ClassVar[list[str]] = []
+
+    @property
+    def recipe(self) -> str:
+        """Its name."""
+        return self.member.head
 
     @property
     def renewal(self) -> str:
         """What makes it anew, for messages."""
-        return "add it again" if self.is_given else "score it again"
+        return "add it again"
 
-    @property
-    def is_made_of_others(self) -> bool:
-        """Whether its scores are an ensemble's, corrected or reranked."""
-        return self.ensemble is not None or self.rescored is not None or self.reranked is not None
 
+class MadeOfOthers(Made, ABC):
+    """The facts of scores that are made of other systems' scores."""
+
+    @abstractmethod
     def made_again(self, name: str) -> tuple[str, str]:
         """How a system of that name was made from others, in words, and the command that makes it
         again.
         """
-        if self.reranked:
-            command = (
-                f"rerank --retriever {self.reranked.retriever} "
-                f"--with {self.reranked.asked} --name {name}"
-            )
-            return "reranked with scores", command
-        if self.rescored:
-            command = f"rescore {self.rescored.system} --by {self.steps[-1]['name']}"
-            if self.rescored.options.get("bank") == "test":
-                command += " --bank test"
-            return "made", command
-        if not self.is_own_ensemble:
-            command = (
-                f"ensemble {self.ensemble} --recipe {self.recipe} --text {self.text} "
-                f"--seed {self.seed}"
-            )
-            return "an ensemble", command
-        fusion = self.fusion or Fusion()
-        command = f"ensemble {self.ensemble}"
-        for member in fusion.members:
-            command += f" --member {member}"
-        if len(set(fusion.weights)) > 1:
-            for weight in fusion.weights:
-                command += f" --weight {weight:g}"
-        if fusion.method != "mean":
-            command += f" --fusion {fusion.method}"
-        return "an ensemble", command
 
     def refuse_vectors(self, name: str, verb: str) -> None:
-        """Refuse a system made of others' scores where vectors are needed. verb: what to do with
-        its members.
-        """
-        if not self.is_made_of_others:
-            return
+        """Refuse it where vectors are needed."""
         _, command = self.made_again(name)
-        members = ", ".join(dict.fromkeys(self.heads))
-        advice = f"; {verb} its members: {members}" if members else ""
-        raise InputError(
-            f"{name}: `pipeline {command}` makes it of other systems' scores, and it "
-            f"has no vectors of its own{advice}"
-        )
+        raise no_vectors(name, command, verb, self.heads)
 
-    def with_step(self, step: dict[str, Any], **facts: Any) -> "Made":
-        """Add a correction or a reranking, for a system that is made of this one."""
-        return self.changed(steps=[*self.steps, step], matrices=None, **facts)
+
+class Ensemble(MadeOfOthers):
+    """The facts of several systems' scores, fused."""
+
+    kind: Literal["ensemble"] = "ensemble"
+
+    name: str  # The name that a user chose, or the letters of its features
+    dataset: str
+    split: str
+    manifest: str
+    languages: list[str]
+    lacks: dict[str, int]
+    # The images that not all members have
+    left_out: list[int] = Field(default_factory=list)
+    recipe: str | None
+    text: str | None
+    seed: int | None
+    trained_on: str  # The data set of its heads' training
+    # Feature -> the names under which its engines' features are reported, joined by +
+    features: dict[str, str]
+    untrained: list[str]
+    members: list[Member]
+    fusion: Fusion
+    # The only protocol that an ensemble of reranked systems can be measured by
+    protocol: Folds | None = None
+    # Whether a member's scores depend on the other queries that are ranked
+    sees_queries: bool = False
+    # Digests of the files of members that are plain matrices
+    files: list[str] = Field(default_factory=list)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a user chose its members; otherwise it averages the heads of features, as in the
+        papers.
+        """
+        return not self.fusion.features
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """A mark, if a member has seen the queries."""
+        return [{"name": "ensemble", "bank": "test"}] if self.sees_queries else []
+
+    @property
+    def fused_by(self) -> dict[str, Any]:
+        """The method and the weights."""
+        return {"method": self.fusion.method, "weights": self.fusion.weights}
+
+    @property
+    def training_data(self) -> str:
+        """The data set of its heads' training."""
+        return self.trained_on
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a user chose its name."""
+        return self.is_own
+
+    @property
+    def first(self) -> str:
+        """Its own name, or the name that a run gives it, without the seed."""
+        if self.is_own:
+            return self.name
+        return system_name(str(self.recipe), self.name, str(self.text))
+
+    def made_again(self, name: str) -> tuple[str, str]:
+        """The command that fuses its members again."""
+        if not self.is_own:
+            return "an ensemble", papers_ensemble(self.name, self.recipe, self.text, self.seed)
+        command = f"ensemble {self.name}"
+        for member in self.fusion.members:
+            command += f" --member {member}"
+        if len(set(self.fusion.weights)) > 1:
+            for weight in self.fusion.weights:
+                command += f" --weight {weight:g}"
+        if self.fusion.method != "mean":
+            command += f" --fusion {self.fusion.method}"
+        return "an ensemble", command
+
+
+class OfAnother(MadeOfOthers):
+    """The facts of one system's scores after a correction or a reranking."""
+
+    # The facts of that system
+    source: Annotated[SerializeAsAny[Made], BeforeValidator(lambda facts: read(facts))]
+
+    @property
+    def lineage(self) -> list[Made]:
+        """The lineage of what it is made of, and itself."""
+        return [*self.source.lineage, self]
+
+    @property
+    @abstractmethod
+    def step(self) -> dict[str, Any]:
+        """What was done to the scores, as tables name it."""
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The steps of what it is made of, and its own."""
+        return [*self.source.steps, self.step]
+
+    @property
+    def dataset(self) -> str:
+        return self.source.dataset
+
+    @property
+    def split(self) -> str | None:
+        return self.source.split
+
+    @property
+    def manifest(self) -> str | None:
+        return self.source.manifest
+
+    @property
+    def languages(self) -> list[str]:
+        return self.source.languages
+
+    @property
+    def lacks(self) -> dict[str, int]:
+        return self.source.lacks
+
+    @property
+    def left_out(self) -> list[int]:
+        return self.source.left_out
+
+    @property
+    def recipe(self) -> str | None:
+        return self.source.recipe
+
+    @property
+    def text(self) -> str | None:
+        return self.source.text
+
+    @property
+    def seed(self) -> int | None:
+        return self.source.seed
+
+    @property
+    def files(self) -> list[str]:
+        return self.source.files
+
+    @property
+    def fused_by(self) -> dict[str, Any]:
+        return self.source.fused_by
+
+    @property
+    def training_data(self) -> str:
+        return self.source.training_data
+
+    @property
+    def letters(self) -> str:
+        return self.source.letters
+
+    @property
+    def is_named(self) -> bool:
+        return self.source.is_named
+
+    @property
+    def first(self) -> str:
+        return self.source.first
+
+
+class Rescored(OfAnother):
+    """The facts of a system whose scores were corrected."""
+
+    kind: Literal["rescored"] = "rescored"
+
+    system: str  # The system whose scores were corrected
+    rescorer: str
+    bank: str  # The split of the correction's bank
+    options: dict[str, Any]
+
+    @property
+    def features(self) -> dict[str, str]:
+        return self.source.features
+
+    @property
+    def untrained(self) -> list[str]:
+        return self.source.untrained
+
+    @property
+    def members(self) -> list[Member]:
+        return self.source.members
+
+    @property
+    def protocol(self) -> Folds | None:
+        return self.source.protocol
+
+    @property
+    def step(self) -> dict[str, Any]:
+        """The correction, its bank and its options."""
+        return {"name": self.rescorer, "bank": self.bank, **self.options}
+
+    def made_again(self, name: str) -> tuple[str, str]:
+        """The command that corrects the scores again."""
+        command = f"rescore {self.system} --by {self.rescorer}"
+        if self.options.get("bank") == "test":
+            command += " --bank test"
+        return "made", command
+
+
+class Scorer(Facts):
+    """What a scorer of pairs says of itself, whatever that is beside this."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+    name: str
+    place: str  # The name, or where its files are
+    made_from: str  # A digest of all that its scores rest on
+    series: str = ""  # What all seeds of it are called; "" for its name
+    steps: list[dict[str, Any]] = Field(default_factory=list)  # A stored system's
+    options: dict[str, Any] = Field(default_factory=dict)
+    checkpoint: str | None = None  # A head's
+    trained_on: str | None = None  # None for the data set of the queries
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is a stored system."""
+        return self.kind == "system"
+
+    @property
+    def asked(self) -> str:
+        """The scorer as `rerank --with` names it."""
+        if self.is_system:
+            return self.place
+        return f"{self.kind}:{self.place}"
+
+
+class Reranked(OfAnother):
+    """The facts of a reranked system; `source` is its retriever."""
+
+    kind: Literal["reranked"] = "reranked"
+
+    named: bool  # Whether a user chose its name
+    retriever: str  # The system that orders all but the candidates
+    scorer: Scorer
+    # A digest of what each of the two is on any split
+    roles: list[str]
+    k: int | Literal["all"]  # How many candidates are ordered; the store may hold more
+    combine: str  # How the two scores of a candidate become one
+    weight: float  # The retriever's share
+    logits: bool  # Whether the scorer's scores are logits
+    protocol: Folds  # The protocol within whose folds candidates were sought
+    # The retriever's and the scorer's
+    features: dict[str, str]
+    untrained: list[str]
+    members: list[Member]
+    distractors: list[str] = Field(default_factory=list)  # The data sets of the distractors
+    # How k and the weight were chosen on val; {} if they were given.
+    tuned: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def step(self) -> dict[str, Any]:
+        """The scorer, k and the combination, and whether the scorer has seen the queries."""
+        step = {"name": "rerank", "with": self.scorer.series or self.scorer.name, "k": self.k}
+        if self.combine != "scorer":
+            step[self.combine] = self.weight
+        if any(done.get("bank") == "test" for done in self.scorer.steps):
+            step["bank"] = "test"
+        return step
+
+    @property
+    def is_named(self) -> bool:
+        """Whether a user chose its name, or that of its retriever."""
+        return self.named or self.source.is_named
+
+    def made_again(self, name: str) -> tuple[str, str]:
+        """The command that reranks the retriever again."""
+        command = f"rerank --retriever {self.retriever} --with {self.scorer.asked} --name {name}"
+        return "reranked with scores", command
+
+
+_OF_ANY_KIND: TypeAdapter[Made] = TypeAdapter(
+    Annotated[
+        Unknown | OfFile | OfHead | OfEncoder | OfGiven | Ensemble | Rescored | Reranked,
+        Field(discriminator="kind"),
+    ]
+)
+
+
+def read(facts: Mapping[str, Any] | Made) -> Made:
+    """Read recorded facts of any kind; a ValueError if they are none."""
+    return _OF_ANY_KIND.validate_python(facts)
+
+
+def papers_ensemble(name: str, recipe: str | None, text: str | None, seed: int | None) -> str:
+    """The command that makes an ensemble of the heads of features, as in the papers."""
+    return f"ensemble {name} --recipe {recipe} --text {text} --seed {seed}"
+
+
+def no_vectors(name: str, command: str, verb: str, heads: Sequence[str]) -> InputError:
+    """The refusal of a system that a command makes of others' scores. verb: what to do with its
+    heads.
+    """
+    members = ", ".join(dict.fromkeys(heads))
+    advice = f"; {verb} its members: {members}" if members else ""
+    return InputError(
+        f"{name}: `pipeline {command}` makes it of other systems' scores, and it "
+        f"has no vectors of its own{advice}"
+    )
 
 
 def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, int]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 
@@ -10,41 +11,27 @@ from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.features import letters
 from pipeline.judge.systems.requests import FuseRequest
-from pipeline.judge.systems.scores.made import Folds, Fusion, Made, Member
+from pipeline.judge.systems.scores.made import Ensemble, Folds, Fusion, Made, Member
 from pipeline.judge.systems.scores.system import System
 
 # The facts in which the heads of one method are alike.
 OF_ONE_METHOD = ("recipe", "text", "seed")
 
+Value = TypeVar("Value")
 
-def made_from(request: FuseRequest, members: Sequence[System]) -> Made:
+
+def made_from(request: FuseRequest, members: Sequence[System]) -> Ensemble:
     """Compose the facts of an ensemble.
 
     Raises:
         InputError: If the members are of several data sets or splits, were reranked by several
             protocols, or are heads of features of several recipes, text encoders or seeds.
     """
-    facts = [member.made_from for member in members]
-    first = facts[0]
     _require_alike(members, ("dataset", "split", "manifest"))
     if request.features:
         _require_alike(members, OF_ONE_METHOD)
-    lacks: dict[str, int] = {}
-    left_out: set[int] = set()
-    untrained: list[str] = []
-    heads: dict[str, Member] = {}
-    for made in facts:
-        for reason, count in made.lacks.items():
-            lacks[reason] = max(count, lacks.get(reason, 0))
-        left_out.update(made.left_out)
-        untrained += made.untrained
-        heads |= {head.head: head for head in made.members}
-    if request.keep_common:
-        _, not_common = common(members)
-        left_out.update(not_common)
-    marks = []
-    if any(made.has_seen_queries for made in facts):
-        marks = [{"name": "ensemble", "bank": "test"}]  # tables mark it
+    facts = [member.made_from for member in members]
+    first = facts[0]
     fusion = Fusion(
         features=request.features,
         method=request.method,
@@ -52,35 +39,66 @@ def made_from(request: FuseRequest, members: Sequence[System]) -> Made:
         members=[member.name for member in members],
         tuned=request.tuned or {},
     )
-    return Made(
+    return Ensemble(
+        name=letters(tuple(request.features)) or request.name,
         dataset=first.dataset,
-        split=first.split,
-        manifest=first.manifest,
-        trained_on=first.trained_on,
-        ensemble=letters(tuple(request.features)) or request.name,
+        split=str(first.split),
+        manifest=str(first.manifest),
         languages=first.languages,
-        left_out=sorted(left_out),
-        file=first.file,
-        distance=first.distance,
-        **_shared(facts),
+        lacks=_lacks(facts),
+        left_out=_left_out(members, request.keep_common),
+        recipe=_of_all([made.recipe for made in facts]),
+        text=_of_all([made.text for made in facts]),
+        seed=_of_all([made.seed for made in facts]),
+        trained_on=first.training_data,
         features=_engines(facts),
-        untrained=list(dict.fromkeys(untrained)),
-        members=list(heads.values()),
-        lacks=lacks,
-        protocol=_protocol(members),
-        steps=marks,
+        untrained=_each_once([made.untrained for made in facts]),
+        members=_heads(facts),
         fusion=fusion,
+        protocol=_protocol(members),
+        sees_queries=any(made.has_seen_queries for made in facts),
+        files=_each_once([made.files for made in facts]),
     )
 
 
-def _shared(facts: Sequence[Made]) -> dict[str, Any]:
-    """The method's facts; one in which members differ is None, since the members' names say it."""
-    shared: dict[str, Any] = {}
-    for key in OF_ONE_METHOD:
-        values = [getattr(made, key) for made in facts]
-        alike = all(value == values[0] for value in values)
-        shared[key] = values[0] if alike else None
-    return shared
+def _of_all(values: Sequence[Value | None]) -> Value | None:
+    """The value in which all members are alike; None if they differ, since their names say it."""
+    first = values[0]
+    return first if all(value == first for value in values) else None
+
+
+def _each_once(lists: Sequence[Sequence[str]]) -> list[str]:
+    """What the lists of members have, in their order."""
+    return list(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def _lacks(facts: Sequence[Made]) -> dict[str, int]:
+    """What was left out for each reason: as much as of the member that lacks most."""
+    lacks: dict[str, int] = {}
+    for made in facts:
+        for reason, count in made.lacks.items():
+            lacks[reason] = max(count, lacks.get(reason, 0))
+    return lacks
+
+
+def _left_out(members: Sequence[System], keep_common: bool) -> list[int]:
+    """The images that are left out of members, and, with keep_common, those that not all have."""
+    left_out: set[int] = set()
+    for member in members:
+        left_out.update(member.made_from.left_out)
+    if keep_common:
+        _, not_common = common(members)
+        left_out.update(not_common)
+    return sorted(left_out)
+
+
+def _heads(facts: Sequence[Made]) -> list[Member]:
+    """The heads, dual encoders and given scores behind the members, each once."""
+    heads: dict[str, Member] = {}
+    for made in facts:
+        for head in made.members:
+            heads[head.head] = head
+    return list(heads.values())
 
 
 def common(members: Sequence[System]) -> tuple[list[System], list[int]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +18,8 @@ from pipeline.foundation.files.digest import of_files
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge import systems
 from pipeline.judge.systems import scores as of_scores
-from pipeline.judge.systems.scores import layout, made
+from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.made import Made
 
 if TYPE_CHECKING:
     import zarr
@@ -65,7 +65,7 @@ class Matrices:
     """
 
     matrices: tuple[zarr.Array, ...]  # [I, C], member by member
-    how: made.Matrices | None = None  # how several are read; None for one matrix
+    how: layout.Matrices | None = None  # how several are read; None for one matrix
     # with reranked members: the protocol's name, each item's fold
     folds: tuple[str, tuple[Ids, Ids]] | None = None
 
@@ -90,13 +90,14 @@ class Matrices:
         return of_scores.reranked.Folded(fused, folds, protocol)
 
 
-def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: made.Made) -> Matrices:
+def matrices(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made: Made) -> Matrices:
     """Read the stored matrices, and check that they fit the ids and the recorded fusion."""
+    path = store.folder
     image_ids, caption_ids, caption_image = ids
     images = len(image_ids)
     captions = len(caption_ids)
     stored = layout.matrices(group)
-    how = made_from.matrices
+    how = layout.how_read(store)
     misshapen = [matrix.shape for matrix in stored if matrix.shape != (images, captions)]
     if misshapen or len(caption_image) != captions:
         shape = misshapen[0] if misshapen else stored[0].shape
@@ -119,14 +120,14 @@ def matrices(path: Path, group: zarr.Group, ids: Sequence[Ids], made_from: made.
             f"{path}: {len(stored)} matrices do not fit its fusion {method!r} with "
             f"{weights} weights; make the ensemble again"
         )
-    if made_from.protocol is None:
+    if made.protocol is None:
         return Matrices(stored, how)
-    rules = of_scores.reranked.protocol_of(made_from.protocol)
+    rules = of_scores.reranked.protocol_of(made.protocol)
     folds = of_scores.reranked.folds(rules, caption_image, images)
     return Matrices(stored, how, (rules.name, folds))
 
 
-def _fits(how: made.Matrices | None, count: int) -> bool:
+def _fits(how: layout.Matrices | None, count: int) -> bool:
     """Whether a recorded fusion is of so many matrices, by a method that exists."""
     if how is None:
         return count == 1

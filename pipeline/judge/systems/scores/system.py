@@ -22,7 +22,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import plain
 from pipeline.judge.systems import scores as of_scores
 from pipeline.judge.systems.scores import layout, sources
-from pipeline.judge.systems.scores.made import Made, Reranked
+from pipeline.judge.systems.scores.made import Made, Reranked, Unknown
 from pipeline.judge.systems.scores.sources import Given, Matrices, Scores, Vectors
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class System(Collection):
 
     name: str
     kind: Kind  # Where its scores come from
-    made_from: Made = field(default_factory=Made)  # What is known of it
+    made_from: Made = field(default_factory=Unknown)  # What is known of it
     # The store that it was opened from; None for a view, and for other sources
     folder: Path | None = None
     # The record of the store that it or the system it is a view of was opened from; None for other
@@ -117,10 +117,10 @@ class System(Collection):
             ids = layout.read_ids(path, group)
             made_from = layout.facts(store)
             kind: Kind
-            if made_from.reranked:
+            if isinstance(made_from, Reranked):
                 kind = _reranked(store, group, ids, made_from)
             else:
-                kind = sources.matrices(path, group, ids, made_from)
+                kind = sources.matrices(store, group, ids, made_from)
         return cls(
             *ids,
             name=path.stem,
@@ -176,7 +176,7 @@ class System(Collection):
     def open_among(cls, path: Path, distractors: Sequence[System]) -> System:
         """Open a head's scores, or a reranked system's, with the vectors of distractors."""
         system = cls.open_vectors(path)
-        if system.made_from.reranked:
+        if isinstance(system.made_from, Reranked):
             system = cls.open(path)
         return system.among(distractors)
 
@@ -246,10 +246,7 @@ class System(Collection):
         """The only protocol by which a reranked system, or an ensemble of such, can be measured;
         None for any.
         """
-        made = self.made_from
-        recorded = made.protocol
-        if made.reranked:
-            recorded = made.reranked.protocol
+        recorded = self.made_from.protocol
         return of_scores.reranked.protocol_of(recorded) if recorded else None
 
     def check(self) -> System:
@@ -501,15 +498,13 @@ Kind: TypeAlias = Given | Matrices | Vectors | Candidates
 
 
 def _reranked(
-    store: Artefact, group: zarr.Group, ids: Sequence[Ids], made_from: Made
+    store: Artefact, group: zarr.Group, ids: Sequence[Ids], record: Reranked
 ) -> Candidates:
     """The candidates of a reranked system, with its retriever, which must be in the same folder and
     unchanged.
     """
     path = store.folder
-    record = made_from.reranked
     before = store.record.made_from["retriever"]
-    assert record is not None
     beside = path.parent / f"{plain(before.name)}.zarr"
     if not (beside / "similarity").is_dir():  # nor another reranked system
         raise InputError(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pipeline.foundation.artefacts.record import Record
 from pipeline.foundation.parts.errors import counted
+from pipeline.judge.systems.scores.made import Ensemble, Reranked, Rescored
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance.heads import TrainedHead
 from pipeline.run.provenance.results import Result
@@ -96,6 +97,7 @@ def _commands(
     """The commands of a run by hand, each with what tells it from another of its kind."""
     made = [system.made_from for system in scored.values()]
     members = list(chain.from_iterable(made_from.members for made_from in made))
+    lineages = list(chain.from_iterable(made_from.lineage for made_from in made))
     imported = {}
     given: dict[str, None] = {}
     for member in members:
@@ -117,11 +119,11 @@ def _commands(
         commands.append("embed")
     if any(not member.given for member in members):
         commands.append("score")
-    if any(made_from.fusion for made_from in made):
+    if any(isinstance(made_from, Ensemble) for made_from in lineages):
         commands.append("ensemble")
-    if any(made_from.rescored for made_from in made):
+    if any(isinstance(made_from, Rescored) for made_from in lineages):
         commands.append("rescore")
-    if any(made_from.reranked for made_from in made):
+    if any(isinstance(made_from, Reranked) for made_from in lineages):
         commands.append("rerank")
     if metrics:
         commands.append("evaluate")

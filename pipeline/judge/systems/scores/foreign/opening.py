@@ -20,7 +20,7 @@ from pipeline.judge.systems.scores.foreign.reading import MODEL, RECALLS, read
 from pipeline.judge.systems.scores.foreign.scores import Scores
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.layout import is_store
-from pipeline.judge.systems.scores.made import Made
+from pipeline.judge.systems.scores.made import OfFile
 from pipeline.judge.systems.scores.sources import Given, Vectors
 from pipeline.judge.systems.scores.system import System
 
@@ -125,7 +125,7 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
     return replace(
         system,
         folder=files[0][0],
-        made_from=Made(
+        made_from=OfFile(
             dataset=known.dataset,
             split=columns.split or "test",
             manifest=known.digest,
