@@ -174,7 +174,7 @@ class Mapped:
 def training_batches(source: Any, images: int) -> TrainingBatches:
     """A training's batches of images with five captions each."""
     from benchmarks import training_step
-    from pipeline.make.training.batches import TrainingBatches
+    from pipeline.make.training.batches import Drawing, TrainingBatches
 
     rng = np.random.default_rng(0)
     captions = [
@@ -188,7 +188,7 @@ def training_batches(source: Any, images: int) -> TrainingBatches:
         np.arange(images).repeat(5),
         np.array(captions, np.dtypes.StringDType()),
     )
-    return TrainingBatches(source, split, training_step.words(), BATCH, 0, 0.2, 0.2)
+    return TrainingBatches(source, split, training_step.words(), Drawing(BATCH, 0), 0.2, 0.2)
 
 
 def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> None:

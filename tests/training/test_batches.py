@@ -16,14 +16,13 @@ from pipeline.make.features.store.dropping import drop
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.tokens import encode
 from pipeline.make.text.vocabulary import Vocabulary
-from pipeline.make.training.batches import TrainingBatches
+from pipeline.make.training.batches import Drawing, TrainingBatches
 
 
 def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBatches:
     split = scenes.split("train")
-    return TrainingBatches(
-        store, split, BiGRUText(Vocabulary.of(split.captions)), 16, seed, 0.2, 0.2
-    )
+    text = BiGRUText(Vocabulary.of(split.captions))
+    return TrainingBatches(store, split, text, Drawing(16, seed), 0.2, 0.2)
 
 
 def test_an_epoch_shows_every_caption_once_with_its_own_image(

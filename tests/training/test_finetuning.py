@@ -31,7 +31,7 @@ from pipeline.make.heads.two_tower import TwoTower
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.vocabulary import Vocabulary
 from pipeline.make.training import checkpoint, optimizer
-from pipeline.make.training.batches import TrainingBatches
+from pipeline.make.training.batches import Drawing, TrainingBatches
 from pipeline.make.training.photographs import Photographs, crop_and_flip
 from stages.cli import cli
 
@@ -128,7 +128,9 @@ def test_cut_and_resumed_it_is_bit_identical(
 def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) -> None:
     source, split = photographs(scenes, feature), scenes.split("train")
     text = BiGRUText(Vocabulary.of(split.captions))
-    images = next(iter(TrainingBatches(source, split, text, 16, 0, 0.4, 0.2).epoch(0))).images
+    images = next(
+        iter(TrainingBatches(source, split, text, Drawing(16, 0), 0.4, 0.2).epoch(0))
+    ).images
     assert images.values.shape == (
         16,
         *[(GRID if feature == "grid" else PATCH)["image_size"]] * 2,

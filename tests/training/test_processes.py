@@ -25,7 +25,7 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.vocabulary import Vocabulary
 from pipeline.make.training import checkpoint
-from pipeline.make.training.batches import Batch, TrainingBatches
+from pipeline.make.training.batches import Batch, Drawing, TrainingBatches
 from pipeline.make.training.processes import SeveralProcesses, launch
 
 ROOT = Path(__file__).parents[2]
@@ -221,11 +221,11 @@ def test_a_batch_is_shared_equally_or_not_at_all(scenes: Manifest, store: Featur
     split = scenes.split("train")
     text = BiGRUText(Vocabulary.of(split.captions))
     with pytest.raises(InputError, match="a batch of 16 pairs cannot be shared by 3"):
-        TrainingBatches(store, split, text, 16, 0, 0.2, 0.2, share=(0, 3))
-    whole = next(iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2).epoch(1)))
+        TrainingBatches(store, split, text, Drawing(16, 0, (0, 3)), 0.2, 0.2)
+    whole = next(iter(TrainingBatches(store, split, text, Drawing(16, 0), 0.2, 0.2).epoch(1)))
     for rank in (0, 1):
         own = next(
-            iter(TrainingBatches(store, split, text, 16, 0, 0.2, 0.2, share=(rank, 2)).epoch(1))
+            iter(TrainingBatches(store, split, text, Drawing(16, 0, (rank, 2)), 0.2, 0.2).epoch(1))
         )
         rows = slice(rank * 8, rank * 8 + 8)
         for side, all_of_it in (

@@ -22,7 +22,7 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.vocabulary import Vocabulary
 from pipeline.make.training import course, sampling
-from pipeline.make.training.batches import TrainingBatches
+from pipeline.make.training.batches import Drawing, TrainingBatches
 
 RECORDED = [
     "image_pooling",
@@ -117,9 +117,8 @@ def test_balanced_sampling_takes_as_many_captions_of_each_language(bilingual: Ma
 
 def test_balanced_batches_fill_an_epoch(bilingual: Manifest, store: FeatureStore) -> None:
     split = bilingual.split("train")
-    source = TrainingBatches(
-        store, split, BiGRUText(Vocabulary.of(split.captions)), 16, 0, 0.2, 0.2, order="balanced"
-    )
+    text = BiGRUText(Vocabulary.of(split.captions))
+    source = TrainingBatches(store, split, text, Drawing(16, 0, order="balanced"), 0.2, 0.2)
     assert [len(batch.images) for batch in source.epoch(0)] == [16] * len(source)
     assert len(source) == 5
 
@@ -128,13 +127,8 @@ def test_captions_of_one_image_are_no_negatives_in_whatever_language(
     bilingual: Manifest, store: FeatureStore
 ) -> None:
     split = bilingual.split("train").only(np.arange(16) < 2)  # two images, ten captions
-    batch = next(
-        iter(
-            TrainingBatches(
-                store, split, BiGRUText(Vocabulary.of(split.captions)), 10, 0, 0, 0
-            ).epoch(0)
-        )
-    )
+    text = BiGRUText(Vocabulary.of(split.captions))
+    batch = next(iter(TrainingBatches(store, split, text, Drawing(10, 0), 0, 0).epoch(0)))
     assert batch.images.ids is not None
     assert sorted(batch.images.ids.tolist()) == sorted(split.image_ids.tolist() * 5)
 

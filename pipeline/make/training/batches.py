@@ -47,26 +47,29 @@ class Batch:
         return Batch(self.images.to(device), self.captions.to(device))
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """How captions are drawn into batches."""
+
+    batch_size: int
+    seed: int
+    share: tuple[int, int] = (0, 1)  # this process's number, and how many share each batch
+    order: str = "uniform"
+    steps: int | None = None  # batches an epoch; None for all captions once
+
+
 class Batches(ABC, Generic[Read]):
     """Captions with their images in random order, by default each once per epoch; an incomplete
     batch is dropped.
     """
 
-    def __init__(
-        self,
-        split: Split,
-        batch_size: int,
-        seed: int,
-        share: tuple[int, int] = (0, 1),
-        order: str = "uniform",
-        steps: int | None = None,
-    ) -> None:
+    def __init__(self, split: Split, drawing: Drawing) -> None:
         self.split = split
-        self.batch_size = min(batch_size, len(split.captions))
-        self.seed = seed
-        self.order = order
-        self.steps = steps
-        rank, count = share
+        self.batch_size = min(drawing.batch_size, len(split.captions))
+        self.seed = drawing.seed
+        self.order = drawing.order
+        self.steps = drawing.steps
+        rank, count = drawing.share
         if self.batch_size % count:
             raise InputError(
                 f"a batch of {self.batch_size} pairs cannot be shared by {count} processes equally; set "
@@ -110,17 +113,13 @@ class TrainingBatches(Batches[Batch]):
         source: ImageSource,
         split: Split,
         text: Text,
-        batch_size: int,
-        seed: int,
+        drawing: Drawing,
         drop_items: float,
         drop_tokens: float,
-        share: tuple[int, int] = (0, 1),
         keep_first: bool = False,
-        order: str = "uniform",
-        steps: int | None = None,
         graphs: bool = False,
     ) -> None:
-        super().__init__(split, batch_size, seed, share, order, steps)
+        super().__init__(split, drawing)
         self.source = source
         self.text = text
         self.reader = text.captions(split.captions, split.caption_ids)

@@ -20,7 +20,7 @@ from pipeline.make.heads.cross import PAIR_OBJECTIVES, CrossEncoder
 from pipeline.make.heads.objectives import Objective
 from pipeline.make.text import Text
 from pipeline.make.training import scoring
-from pipeline.make.training.batches import TrainingBatches, ahead
+from pipeline.make.training.batches import Drawing, TrainingBatches, ahead
 from pipeline.make.training.head import Head
 from pipeline.make.training.optimizer import Step, TrainingPrecision, Update
 from pipeline.make.training.pairs import AnceStep, Nearest, PairBatch, PairStep, nearest
@@ -105,18 +105,21 @@ class Rounds:
         steps_of_epoch = None
         if training.steps:
             steps_of_epoch = training.steps // training.epochs
+        drawing = Drawing(
+            training.batch_size,
+            job.seed,
+            (processes.rank, processes.count),
+            recipe.sampling,
+            steps_of_epoch,
+        )
         self.pairs = TrainingBatches(
             job.source,
             split,
             text,
-            training.batch_size,
-            job.seed,
+            drawing,
             recipe.drop_items,
             recipe.drop_tokens,
-            (processes.rank, processes.count),
             keep_first,
-            recipe.sampling,
-            steps_of_epoch,
             heads.reads_graphs(recipe),
         )
         self.job = job

@@ -12,7 +12,7 @@ from pipeline.foundation.evaluation.retrieval.blocks import Ids
 from pipeline.make.dual_encoders.embedding import embed_part, prepared
 from pipeline.make.dual_encoders.tuning.job import TuningData, TuningJob
 from pipeline.make.dual_encoders.tuning.network import Listed, TunedNetwork, objective_of
-from pipeline.make.training.batches import Batch, Batches
+from pipeline.make.training.batches import Batch, Batches, Drawing
 from pipeline.make.training.course import Course, Row, of_scores
 from pipeline.make.training.optimizer import Update
 from pipeline.make.training.step import TrainingStep
@@ -24,14 +24,14 @@ class PhotographBatches(Batches[Batch]):
     def __init__(self, job: TuningJob, data: TuningData) -> None:
         recipe = job.recipe
         processes = job.processes
-        super().__init__(
-            data.train,
+        drawing = Drawing(
             recipe.batch_size,
             job.seed,
             (processes.rank, processes.count),
             recipe.sampling,
             recipe.steps and recipe.steps // recipe.epochs,
         )
+        super().__init__(data.train, drawing)
         self.encoder = data.encoder
         self.files = job.manifest.gallery(job.images, data.train.store_rows.tolist())
 
