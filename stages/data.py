@@ -12,7 +12,7 @@ from pipeline.foundation.artefacts import is_up_to_date, record_files
 from pipeline.foundation.files import atomic, remote
 from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
-from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits
+from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits, fetch
 from pipeline.foundation.manifest.build import all_test
 from pipeline.foundation.manifest.examples import write_all
 from pipeline.foundation.manifest.request import ManifestRequest
@@ -76,17 +76,15 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
     if options.draw_splits:
         draw = drawn_splits.draw
     with Progress("fetch", "image", shown=options.fetch) as bar:
+        fetching = None
+        if options.fetch:
+            fetching = fetch.Fetching(bar.reset, bar.update)
         table = manifest.build(
             card.name,
             folder,
             annotations,
-            form,
-            draw,
-            kind=kind,
-            role_graphs=role_graphs,
-            fetch_addresses=options.fetch,
-            on_start=bar.reset,
-            on_image=bar.update,
+            manifest.Reading(form, draw, kind, role_graphs),
+            fetching,
             left_out=left_out,
             say=lambda line: say(line, err=line.startswith("note: ")),
         )

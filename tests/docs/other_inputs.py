@@ -101,7 +101,7 @@ def _clips(path: Path) -> object:
     (path.parent / "clips").mkdir()
     for name in ("a.mp4", "b.mp4"):
         (path.parent / "clips" / name).write_bytes(b"a clip")
-    return manifest.build("mine", path.parent / "clips", path, kind="video")
+    return manifest.build("mine", path.parent / "clips", path, manifest.Reading(kind="video"))
 
 
 def _videos(path: Path) -> object:

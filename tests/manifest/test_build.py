@@ -411,11 +411,11 @@ def test_a_format_can_be_named_and_an_unknown_one_is_refused(folder: Path) -> No
     file.write_text(
         "image,caption\n" + "".join(f"{n}.png,picture {n}\n" for n in range(4)), encoding="utf-8"
     )
-    assert len(manifest.build("mine", folder, file, "csv").table) == 4
+    assert len(manifest.build("mine", folder, file, manifest.Reading("csv")).table) == 4
     with pytest.raises(
         InputError, match=r"--format: unknown format 'tsv'; there are: coco, msrvtt, .*, json, csv"
     ):
-        manifest.build("mine", folder, file, "tsv")
+        manifest.build("mine", folder, file, manifest.Reading("tsv"))
 
 
 def test_a_link_that_leads_in_a_circle_is_no_image(folder: Path) -> None:

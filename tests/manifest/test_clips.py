@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def build(folder: Path, *lines: str) -> Manifest:
     file = folder.parent / "captions.csv"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return manifest.build("mine", folder, file, kind="video")
+    return manifest.build("mine", folder, file, manifest.Reading(kind="video"))
 
 
 def test_clips_are_parts_of_files(folder: Path) -> None:
@@ -125,16 +125,18 @@ def test_clips_are_plain_files_of_this_machine(folder: Path) -> None:
     captions = folder.with_name("packed.csv")
     captions.write_text("video,caption\na.tar/a.mp4,A dog.\n")
     with pytest.raises(InputError, match=r"a\.tar/a\.mp4: clips are decoded from plain files"):
-        manifest.build("clips", folder, captions, kind="video")
+        manifest.build("clips", folder, captions, manifest.Reading(kind="video"))
     captions.write_text("video,caption\na.mp4,A dog.\n")
     with pytest.raises(InputError, match=r"s3://bucket/clips: clips are decoded from plain files"):
-        manifest.build("clips", Path("s3://bucket/clips"), captions, kind="video")
+        manifest.build("clips", Path("s3://bucket/clips"), captions, manifest.Reading(kind="video"))
 
 
 def test_kinds_are_not_taken_for_each_other(folder: Path) -> None:
     build(folder, *LINES)
     with pytest.raises(InputError, match="names videos; give their folder with --videos"):
-        manifest.build("mine", folder, folder.parent / "captions.csv", kind="image")
+        manifest.build(
+            "mine", folder, folder.parent / "captions.csv", manifest.Reading(kind="image")
+        )
     with pytest.raises(InputError, match="names images; give their folder with --images"):
         build(folder, "image,caption", "a.mp4,A dog.")
     with pytest.raises(InputError, match="a column start alone"):

@@ -87,7 +87,7 @@ def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Pa
     with pytest.raises(
         InputError, match=r"could fetch none of 1 image.*127\.0\.0\.1 is not a public address"
     ):
-        build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"), fetch_addresses=True)
+        build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"), fetching=fetch.Fetching())
     assert Site.seen == []
 
 
@@ -124,7 +124,7 @@ def test_photographs_become_files_and_lost_ones_are_named(
         tmp_path, *(f"{site}/{name}.jpg" for name in ("a", "moved", "lost", "away", "large"))
     )
     left_out = LeftOut()
-    made = build("web", images, file, fetch_addresses=True, left_out=left_out)
+    made = build("web", images, file, fetching=fetch.Fetching(), left_out=left_out)
     assert made.left_out == {"not fetched": 3}
     left_out.save(tmp_path / "left_out.csv")
     assert re.search(
@@ -134,7 +134,7 @@ def test_photographs_become_files_and_lost_ones_are_named(
     assert [(images / name).read_bytes() for name in made.images["file"]] == [jpeg()] * 2
     assert made.images["bytes"].tolist() == [len(jpeg())] * 2
     Site.seen.clear()
-    assert build("web", images, file, fetch_addresses=True).digest == made.digest
+    assert build("web", images, file, fetching=fetch.Fetching()).digest == made.digest
     assert "/a.jpg" not in Site.seen  # what is there is not fetched again
 
 
@@ -154,7 +154,10 @@ def test_no_part_of_a_photograph_is_taken_for_it(
     monkeypatch.setattr(fetch, "WHOLE", 0.2 if "slow" in address else fetch.WHOLE)
     with pytest.raises(InputError, match=f"could fetch none of 1 image.*({said})"):
         build(
-            "web", tmp_path, annotations(tmp_path, address.format(site=site)), fetch_addresses=True
+            "web",
+            tmp_path,
+            annotations(tmp_path, address.format(site=site)),
+            fetching=fetch.Fetching(),
         )
     assert [file.name for file in tmp_path.iterdir()] == ["urls.parquet"]
 

@@ -179,7 +179,9 @@ def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> N
     (tmp_path / "captions.csv").write_text(
         "video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8"
     )
-    table = manifest.build("clips", None, tmp_path / "captions.csv", role_graphs=file)
+    table = manifest.build(
+        "clips", None, tmp_path / "captions.csv", manifest.Reading(role_graphs=file)
+    )
     assert table.split("train").role_graphs.tolist() == [kept]
     table.save(tmp_path / "clips.parquet")
     assert Manifest.load(tmp_path / "clips.parquet").digest == table.digest
@@ -217,4 +219,6 @@ def test_pickled_names_are_not_read(tmp_path: Path) -> None:
 )
 def test_other_layouts_are_refused(tmp_path: Path, content: Any, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
-        manifest.build("clips", None, dump(tmp_path / "a.json", content), "msrvtt")
+        manifest.build(
+            "clips", None, dump(tmp_path / "a.json", content), manifest.Reading("msrvtt")
+        )

@@ -47,7 +47,9 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> tuple[Manifest, FeatureSt
     folder = render_shots(
         tmp_path_factory.mktemp("shots") / "sample_video", clips=72, size=32
     ).parent
-    table = manifest.build("sample_video", folder / "videos", folder / "captions.csv", kind="video")
+    table = manifest.build(
+        "sample_video", folder / "videos", folder / "captions.csv", manifest.Reading(kind="video")
+    )
     ids = table.images["image_id"].to_numpy()
     path, layout = (
         folder / "frame.zarr",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.foundation.manifest.build import build
+    from pipeline.foundation.manifest.build import Reading, build
     from pipeline.foundation.manifest.columns import LANGUAGE
     from pipeline.foundation.manifest.dataset import (
         Dataset,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -73,17 +74,26 @@ def all_test(files: list[str]) -> dict[str, str]:
     return dict.fromkeys(files, "test")
 
 
+@dataclass(frozen=True)
+class Reading:
+    """How annotations are read, and what is taken where they do not have it."""
+
+    # The format's name in `READERS`; None for the one that recognises the annotations
+    form: str | None = None
+    # Chooses a split for each image file; called where the annotations have no splits
+    draw: Callable[[list[str]], dict[str, str]] = all_test
+    kind: Kind | None = None  # What the folder holds; None for what the annotations name
+    # HGR's file of role graphs, see `pipeline.foundation.manifest.role_graphs`; None for what the
+    # annotations have
+    role_graphs: Path | None = None
+
+
 def build(
     dataset: str,
     images: Path | None,
     annotations: Path,
-    form: str | None = None,
-    draw: Callable[[list[str]], dict[str, str]] = all_test,
-    kind: Kind | None = None,
-    role_graphs: Path | None = None,
-    fetch_addresses: bool = False,
-    on_start: fetch.OnImage = lambda count: None,
-    on_image: fetch.OnImage = lambda count: None,
+    reading: Reading | None = None,
+    fetching: fetch.Fetching | None = None,
     left_out: LeftOut | None = None,
     say: Callable[[str], object] = lambda line: None,
 ) -> Manifest:
@@ -94,15 +104,8 @@ def build(
         images: The folder; None if there are features to import but no photographs: then no files
             are looked at.
         annotations: A file or folder in one of the formats of `READERS`.
-        form: The format's name in `READERS`; None for the one that recognises the annotations.
-        draw: Chooses a split for each image file; called where the annotations have no splits.
-        kind: What the folder holds; None for what the annotations name.
-        role_graphs: HGR's file of role graphs, see `pipeline.foundation.manifest.role_graphs`; None
-            for what the annotations have.
-        fetch_addresses: Whether images that are named by their addresses are fetched into the
-            folder.
-        on_start: Called with the number of images to fetch.
-        on_image: Called with 1 for each that is done.
+        reading: How they are read; None for what they are recognised as.
+        fetching: How images that are named by their addresses are fetched; None to refuse them.
         left_out: Receives what cannot be used; None for one with the limits that ship.
         say: Called with lines on what the annotations are taken for, and on what is read otherwise
             than it is written.
@@ -117,20 +120,23 @@ def build(
     """
     if left_out is None:
         left_out = LeftOut()
+    if reading is None:
+        reading = Reading()
     if images is not None and not (images.is_dir() or remote.address(images)):
-        raise _no_folder(images, f"{kind or 'image'}s")
-    reader = _reader(annotations, form)
-    table = reader.read(Source(annotations, left_out, say, split_by_name=draw is all_test))
+        raise _no_folder(images, f"{reading.kind or 'image'}s")
+    reader = _reader(annotations, reading.form)
+    split_by_name = reading.draw is all_test
+    table = reader.read(Source(annotations, left_out, say, split_by_name=split_by_name))
     table = _usable(table, left_out, annotations)
     table, alone = unpaired.apart(table)
-    table = fetch.fetched(table, images, fetch_addresses, left_out, on_start, on_image)
-    kind = kind or _named_kind(table, "image")
+    table = fetch.fetched(table, images, fetching, left_out)
+    kind = reading.kind or _named_kind(table, "image")
     noun = "clip" if kind == "video" else "image"
     table, sizes = image_files.find(table, images, kind, left_out, say, annotations)
     table = unpaired.mark_images(table, noun, left_out, annotations, say)
     if "split" not in table.columns:
         captioned = table.loc[table["caption_id"] != NO_CAPTION, "file"]
-        drawn = draw(captioned.unique().tolist())
+        drawn = reading.draw(captioned.unique().tolist())
         table["split"] = table["file"].map(drawn).fillna("test")
     table = _with_clips(table, kind, annotations)
     _check_rows(table, annotations)
@@ -144,8 +150,8 @@ def build(
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
     _compose_letters(table)
-    if role_graphs is not None:
-        table[ROLE_GRAPH] = graphs_of(role_graphs, table["caption"])
+    if reading.role_graphs is not None:
+        table[ROLE_GRAPH] = graphs_of(reading.role_graphs, table["caption"])
     rows = arranged(table).reset_index(drop=True)
     return Manifest(rows, dataset, images or Path(), dict(left_out.counts))
 

@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -39,6 +40,14 @@ UNICAST = ipaddress.ip_network("2000::/3")
 OnImage = Callable[[int], object]
 
 
+@dataclass(frozen=True)
+class Fetching:
+    """Images that are named by their addresses are fetched into the folder."""
+
+    on_start: OnImage = lambda count: None  # called with the number of images to fetch
+    on_image: OnImage = lambda count: None  # called with 1 for each that is done
+
+
 def is_address(file: str) -> bool:
     """Whether a file is named by an address, not by a path."""
     return file.lower().startswith(("http://", "https://"))
@@ -47,10 +56,8 @@ def is_address(file: str) -> bool:
 def fetched(
     table: pd.DataFrame,
     folder: Path | None,
-    asked: bool,
+    fetching: Fetching | None,
     left_out: LeftOut,
-    on_start: OnImage,
-    on_image: OnImage,
 ) -> pd.DataFrame:
     """The table of annotations with files that are fetched from its addresses; images without one
     are left out.
@@ -59,13 +66,13 @@ def fetched(
     addresses = [file for file in files if isinstance(file, str) and is_address(file)]
     if not addresses:
         return table
-    if not asked or folder is None:
+    if fetching is None or folder is None:
         raise InputError(
             f"{counted(len(addresses), 'image')} given by address only, such as {addresses[0][:80]!r}; "
             "download them with --fetch into the folder --images, or with img2dataset, whose tars and "
             "Parquet files can be read"
         )
-    on_start(len(addresses))
+    fetching.on_start(len(addresses))
     names = {address: name_of(address) for address in addresses}
 
     def one(address: str) -> str:
@@ -76,7 +83,7 @@ def fetched(
         except (OSError, ValueError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}".splitlines()[0]
         finally:
-            on_image(1)
+            fetching.on_image(1)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))

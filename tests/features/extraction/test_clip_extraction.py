@@ -41,7 +41,9 @@ def clips(folder: Path, *more: str, end: str = "0.4") -> Manifest:
         *more,
     ]
     (folder.parent / "captions.csv").write_text("\n".join(lines) + "\n")
-    return manifest.build("mine", folder, folder.parent / "captions.csv", kind="video")
+    return manifest.build(
+        "mine", folder, folder.parent / "captions.csv", manifest.Reading(kind="video")
+    )
 
 
 def extracting(table: Manifest, store: Path, **changes: Any) -> extraction.ExtractionJob:

@@ -37,7 +37,9 @@ def test_what_is_chosen_and_written(clips: Path) -> None:
     card = yaml.safe_load(texts["manifests/mine.yaml"])
     assert (card["kind"], links[card["images"]]) == ("video", clips)
     (clips.parent / "drawn.csv").write_text(texts[card["annotations"]], encoding="utf-8")
-    again = manifest.build("mine", clips, clips.parent / "drawn.csv", kind="video")
+    again = manifest.build(
+        "mine", clips, clips.parent / "drawn.csv", manifest.Reading(kind="video")
+    )
     assert again.digest == data.table.digest
 
 

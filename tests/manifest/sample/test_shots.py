@@ -25,7 +25,9 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_manifest_takes_it(shots: Path) -> None:
-    table = manifest.build("sample_video", shots / "videos", shots / "captions.csv", kind="video")
+    table = manifest.build(
+        "sample_video", shots / "videos", shots / "captions.csv", manifest.Reading(kind="video")
+    )
     assert table.images["split"].value_counts().to_dict() == {"train": 16, "val": 4, "test": 4}
     assert set(table.table.groupby("image_id").size()) == {5}
 

@@ -69,7 +69,8 @@ def choose(
         drawn.update(drawn_splits.draw(files))
         return drawn
 
-    table = manifest.build(name, images, captions, form, draw, kind, left_out=unusable, say=say)
+    reading = manifest.Reading(form, draw, kind)
+    table = manifest.build(name, images, captions, reading, left_out=unusable, say=say)
     counts = table.images["split"].value_counts()
     for split, fewest in FEWEST.items():
         count = counts.get(split, 0)
