@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,7 +16,8 @@ from pipeline.judge.systems.scores.foreign.words import Name
 # numpy has no bfloat16: the upper half of a float32 with the same value.
 BFLOAT16 = "bfloat16"
 # How values are stored that are texts, and those that no array of numbers or texts can hold.
-TEXT, UNREADABLE = "text", "objects"
+TEXT = "text"
+UNREADABLE = "objects"
 SINGLE = (int, float, str, bytes, type(None), np.generic)
 # The whole numbers up to here are the same in float64.
 EXACT = 1 << 53
@@ -27,12 +29,10 @@ class Array:
 
     shape: tuple[int, ...]
     stored: str  # how its values are stored: float16, bfloat16, int64, text
-    read: Callable[
-        [], np.ndarray
-    ]  # reads its values, exactly as stored: no rounding makes or breaks a tie
-    blocks: Any = (
-        None  # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
-    )
+    # reads its values, exactly as stored: no rounding makes or breaks a tie
+    read: Callable[[], np.ndarray]
+    # a zarr array, whose cells are read in blocks; None if it is read at once or mapped
+    blocks: Any = None
     keys: np.ndarray | None = None  # of a dict: the key of each value; else None
     parts: int = 0  # the shards or batches whose rows are joined; 0 for an array that is one
 
@@ -42,9 +42,12 @@ class Array:
         return cls(values.shape, stored_as(values.dtype), lambda: values, keys=keys)
 
     def __str__(self) -> str:
-        of_dict = "dict of " if self.keys is not None else ""
-        joined = f" of {self.parts} parts" if self.parts else ""
-        return f"{of_dict}{self.stored} {list(self.shape)}{joined}"
+        described = f"{self.stored} {list(self.shape)}"
+        if self.keys is not None:
+            described = f"dict of {described}"
+        if self.parts:
+            described += f" of {self.parts} parts"
+        return described
 
     @property
     def is_real(self) -> bool:
@@ -69,7 +72,9 @@ def stored_as(dtype: np.dtype[Any]) -> str:
     """Name how values are stored, see `Array.stored`."""
     if dtype.hasobject and dtype.kind != "T":
         return UNREADABLE
-    return TEXT if dtype.kind in "UST" else str(dtype.newbyteorder("="))
+    if dtype.kind in "UST":
+        return TEXT
+    return str(dtype.newbyteorder("="))
 
 
 def of_bfloat16(bits: np.ndarray) -> np.ndarray:
@@ -97,27 +102,34 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
     elif isinstance(tree, Array):
         yield name, tree
     elif isinstance(tree, Mapping) and tree:
-        inner = _of_dict(tree, name, path) if name else None
+        inner = None
+        if name:
+            inner = _of_dict(tree, name, path)
         if inner is not None:
             yield name, inner
             return
-        for key, each in tree.items():
-            yield from _leaves(each, f"{name}.{key}" if name else str(key), path)
+        for key, value in tree.items():
+            yield from _leaves(value, _below(name, key), path)
     elif _is_list(tree) and tree and _are_rows_of_names(tree, name):
         for key in _names_of_columns(tree):
-            column = [each.get(key) for each in tree]
-            yield f"{name}.{key}" if name else key, _of_column(column, f"{name}.{key}", path)
+            column = [row.get(key) for row in tree]
+            yield _below(name, key), _of_column(column, f"{name}.{key}", path)
     elif _is_list(tree) and tree:
         inner = _of_batches(tree, name) or _of_list(tree, name, path)
         if inner is not None:
             yield name, inner
             return
-        for number, each in enumerate(tree):
-            yield from _leaves(each, f"{name}.{number}" if name else str(number), path)
+        for number, value in enumerate(tree):
+            yield from _leaves(value, _below(name, number), path)
     elif isinstance(tree, set | frozenset) and tree:
         yield name, _unreadable(tree, "a set", name, path)
     elif Name.of(name).is_of_ids and tree is not None:
         yield name, _unreadable([tree], _alone(tree), name, path)
+
+
+def _below(name: str, key: object) -> str:
+    """The name of what a dict or list of that name holds by a key."""
+    return f"{name}.{key}" if name else str(key)
 
 
 def _alone(value: Any) -> str:
@@ -125,7 +137,9 @@ def _alone(value: Any) -> str:
     if isinstance(value, str | bytes):
         return "one text"
     kind = type(value).__name__
-    return f"one {kind}" if _is_single(value) else f"an empty {kind}"
+    if _is_single(value):
+        return f"one {kind}"
+    return f"an empty {kind}"
 
 
 def joined(parts: Sequence[Array], place: str) -> Array:
@@ -150,18 +164,25 @@ def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
 
     Two arrays without the name of a side may be images and captions, so they are no batches.
     """
-    parts = [
-        each if isinstance(each, Array) else Array.of(each) for each in tree if _is_array(each)
-    ]
-    if len(parts) < len(tree) or len(parts) < 2:
+    if len(tree) < 2 or not all(map(_is_array, tree)):
         return None
-    first, *_, last = sizes = [each.shape[0] for each in parts]
-    alike = {(each.shape[1:], each.stored) for each in parts}
-    if len(alike) > 1 or len({*sizes[:-1]}) > 1 or not 0 < last <= first:
+    parts = [_as_array(batch) for batch in tree]
+    sizes = [batch.shape[0] for batch in parts]
+    first = sizes[0]
+    last = sizes[-1]
+    kinds = {(batch.shape[1:], batch.stored) for batch in parts}
+    if len(kinds) > 1 or len({*sizes[:-1]}) > 1 or not 0 < last <= first:
         return None
     words = Name.of(name)
     is_one_side = words.side is not None and words.maps is None and words.direction is None
-    return joined(parts, name) if is_one_side or (last < first and len(parts) > 2) else None
+    has_a_rest = last < first and len(parts) > 2
+    if is_one_side or has_a_rest:
+        return joined(parts, name)
+    return None
+
+
+def _as_array(values: np.ndarray | Array) -> Array:
+    return values if isinstance(values, Array) else Array.of(values)
 
 
 def _is_array(value: Any) -> bool:
@@ -170,15 +191,18 @@ def _is_array(value: Any) -> bool:
 
 def _of_dict(tree: Mapping[Any, Any], name: str, path: object) -> Array | None:
     """A dict of single values, or of lists of captions or images, as one array; None for others."""
-    keys, values = [*tree], [*tree.values()]
+    keys = [*tree]
+    values = [*tree.values()]
     if not values:
         return None
     if all(map(_is_single, values)):
         return of_values(values, name, path, keys)
     if not Name.of(name).tells_owners or not all(map(_is_row, values)):
         return None
-    repeated = [key for key, row in tree.items() for _ in row]
-    return of_values([each for row in values for each in row], name, path, repeated)
+    repeated: list[Any] = []
+    for key, row in tree.items():
+        repeated += [key] * len(row)
+    return of_values([*chain.from_iterable(values)], name, path, repeated)
 
 
 def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
@@ -186,30 +210,36 @@ def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
     if any(map(_is_single, tree)):
         return of_values(tree, name, path)
     if not all(map(_is_row, tree)):
-        is_of_dicts = all(isinstance(each, Mapping) and each for each in tree)
-        if is_of_dicts and all(_is_single(value) for each in tree for value in each.values()):
+        if all(map(_is_dict_of_values, tree)):
             return _unreadable(tree, "a list of dicts", name, path)
         return None
-    every = of_values([each for row in tree for each in row], name, path)
-    widths = {len(row) for row in tree}
-    if every.stored != UNREADABLE and len(widths) == 1:
-        return Array.of(every.read().reshape(len(tree), widths.pop()))
+    values = of_values([*chain.from_iterable(tree)], name, path)
+    widths = [len(row) for row in tree]
+    if values.stored != UNREADABLE and len({*widths}) == 1:
+        return Array.of(values.read().reshape(len(tree), widths[0]))
     if Name.of(name).tells_owners:
-        numbers = [number for number, row in enumerate(tree) for _ in row]
-        return Array.of(every.read(), np.array(numbers, np.int64))
+        numbers = np.repeat(np.arange(len(tree)), widths)
+        return Array.of(values.read(), numbers)
     return _unreadable(tree, f"a list of {type(tree[0]).__name__}s", name, path)
+
+
+def _is_dict_of_values(row: Any) -> bool:
+    """Whether it is a dict that holds single values."""
+    return isinstance(row, Mapping) and bool(row) and all(map(_is_single, row.values()))
 
 
 def _are_rows_of_names(tree: Sequence[Any], name: str) -> bool:
     """Whether a list holds a dict for each row, as COCO's annotations do, and no arrays."""
     if Name.of(name).is_of_ids or not all(isinstance(each, Mapping) and each for each in tree):
         return False
-    return not any(_is_array(value) for each in tree for value in each.values())
+    values = chain.from_iterable(row.values() for row in tree)
+    return not any(map(_is_array, values))
 
 
 def _names_of_columns(rows: Sequence[Mapping[Any, Any]]) -> list[str]:
     """The names that any row has; first the id, by which other rows call it."""
-    names = dict.fromkeys(key for row in rows for key in row if isinstance(key, str))
+    keys = dict.fromkeys(chain.from_iterable(rows))
+    names = [key for key in keys if isinstance(key, str)]
     return sorted(names, key=lambda name: name != "id")
 
 
@@ -241,10 +271,15 @@ def of_values(
     which no array can hold exactly, is listed and cannot be read.
     """
     plain = [*map(_plain, values)]
-    kinds = {type(each) for each in plain}
-    known = None if keys is None else _keys(keys)
+    kinds = {type(value) for value in plain}
+    known = None
+    what = "a list"
+    if keys is not None:
+        known = _keys(keys)
+        what = "a dict"
     if kinds == {bytes}:
-        plain, kinds = [each.decode(errors="replace") for each in plain], {str}
+        plain = [value.decode(errors="replace") for value in plain]
+        kinds = {str}
     if kinds == {str}:
         return Array((len(plain),), TEXT, partial(_texts, plain, path), keys=known)
     if kinds in ({bool}, {float}):
@@ -254,10 +289,10 @@ def of_values(
             limits = np.iinfo(dtype)
             if limits.min <= min(plain) and max(plain) <= limits.max:
                 return Array.of(np.array(plain, dtype), known)
-    if kinds == {int, float} and all(abs(each) <= EXACT or type(each) is float for each in plain):
+    are_exact = all(type(value) is not int or abs(value) <= EXACT for value in plain)
+    if kinds == {int, float} and are_exact:
         return Array.of(np.array(plain, np.float64), known)
     words = " and ".join(sorted(kind.__name__ for kind in kinds)).replace("NoneType", "None")
-    what = "a list" if keys is None else "a dict"
     return _unreadable(values, f"{what} of {words}", name, path)
 
 
@@ -265,14 +300,16 @@ def _plain(value: Any) -> Any:
     """A value of NumPy as Python's own."""
     if isinstance(value, Array):
         value = value.read()
-    return value.item() if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.item()
+    return value
 
 
 def _keys(keys: Sequence[Any]) -> np.ndarray:
     """The keys of a dict, as whole numbers or as texts."""
     if all(type(key) is int and abs(key) < EXACT for key in keys):
         return np.array(keys, np.int64)
-    return np.array([key if isinstance(key, str) else str(key) for key in keys])
+    return np.array([str(key) for key in keys])
 
 
 def _unreadable(values: Any, what: str, name: str, path: object) -> Array:

@@ -43,7 +43,8 @@ ROW = 256  # bytes of a row beside its values, while it is read
 
 def read_text(path: Path) -> Arrays | None:
     """Read a matrix of text; None for a run, which has a row for each pair, and for JSON."""
-    if why := _why_no_text(path):
+    why = _why_no_text(path)
+    if why:
         raise InputError(f"{path}: {why}")
     with (
         refusing(
@@ -126,8 +127,10 @@ def _cells(line: str, separator: str) -> list[str]:
     if separator == " ":
         return line.split()
     text = line.rstrip("\r\n")
+    if not text:
+        return []
     if '"' not in text:
-        return text.split(separator) if text else []
+        return text.split(separator)
     return next(csv.reader([text], delimiter=separator, strict=True), [])
 
 
@@ -142,23 +145,28 @@ def _is_run(line: str, cells: Sequence[str], path: Path) -> bool:
 
 def _refuse_other_columns(lines: Iterator[str], separator: str, path: Path) -> None:
     """Refuse rows of queries, candidates and scores in other columns, which are no matrix."""
-    begin = [
-        *islice((line for line in takewhile(_is_short, lines) if line.strip()), appearance.ROWS)
-    ]
-    rows = [[cell.strip() for cell in _cells(line, separator)] for line in begin]
+    with_text = filter(str.strip, takewhile(_is_short, lines))
+    rows = []
+    for line in islice(with_text, appearance.ROWS):
+        rows.append([cell.strip() for cell in _cells(line, separator)])
     if not rows:
         return
-    header = [] if all(map(_is_number, rows[0])) else rows[0]
-    for body in (rows, rows[1:]) if header else (rows,):
-        if len({len(row) for row in body}) != 1:
-            continue
-        seen = appearance.columns(body)
-        if appearance.are_pairs(seen, len(body)):
-            names = f" below {', '.join(header)[:80]}" if body is not rows else ""
-            raise InputError(
-                f"{path}: looks like a run of other columns{names}: {appearance.described(seen)}; give it "
-                "a header, such as query,candidate,score or query,candidate,rank"
-            )
+    _refuse_pairs(rows, "", path)
+    has_header = not all(map(_is_number, rows[0]))
+    if has_header:
+        _refuse_pairs(rows[1:], f" below {', '.join(rows[0])[:80]}", path)
+
+
+def _refuse_pairs(rows: Sequence[list[str]], below: str, path: Path) -> None:
+    """Refuse rows that look as those of a run. below: the header, for the message."""
+    if len({len(row) for row in rows}) != 1:
+        return
+    seen = appearance.columns(rows)
+    if appearance.are_pairs(seen, len(rows)):
+        raise InputError(
+            f"{path}: looks like a run of other columns{below}: {appearance.described(seen)}; give it "
+            "a header, such as query,candidate,score or query,candidate,rank"
+        )
 
 
 def _is_short(line: str) -> bool:
@@ -178,30 +186,36 @@ def _matrix(
 ) -> Arrays:
     """A matrix, with ids where its first row and column have them."""
     has_header = not all(map(_is_number, first)) or _numbers_columns(first, second)
-    corner = first[0].lower().replace("-", "_") if has_header else ""
     without_corner = len(second) == len(first) + 1  # as R writes a header
     has_names = has_header and (without_corner or not _is_number(first[0]))
     names, values = _numbers(lines, separator, has_header, has_names, path)
-    header = first if has_header else []
+    header: list[str] = []
+    corner = ""
+    where = ""
+    if has_header:
+        header = first
+        corner = first[0].lower().replace("-", "_")
+        where = ", ids in the first row"
+    if has_names:
+        where += " and column"
     if has_names and not without_corner:
         header = header[1:]
     if has_header and len(header) != values.shape[1]:
         raise InputError(
             f"{path}: has {values.shape[1]} numbers in a row below {len(header)} columns; {EXPECTED}"
         )
-    captions_first = corner in (*SPELT["caption"], *SPELT["query"])
-    ids = (
-        {"image_ids": header, "caption_ids": names}
-        if captions_first
-        else {"image_ids": names, "caption_ids": header}
-    )
-    arrays = {"": Array.of(values.T if captions_first else values)}
+    of_rows = "image"
+    ids = {"image_ids": names, "caption_ids": header}
+    if corner in (*SPELT["caption"], *SPELT["query"]):
+        of_rows = "caption"
+        ids = {"image_ids": header, "caption_ids": names}
+        values = values.T
+    arrays = {"": Array.of(values)}
     expansion = Expansion(path)
-    arrays |= {name: Array.of(expansion.texts(each)) for name, each in ids.items() if each}
-    title = "a table with a row for each " + ("caption" if captions_first else "image")
-    if has_header:
-        title += ", ids in the first row and column" if has_names else ", ids in the first row"
-    return Arrays(title, arrays)
+    for name, texts in ids.items():
+        if texts:
+            arrays[name] = Array.of(expansion.texts(texts))
+    return Arrays(f"a table with a row for each {of_rows}{where}", arrays)
 
 
 def _numbers_columns(first: list[str], second: list[str]) -> bool:
@@ -219,7 +233,9 @@ def _numbers(
     lines: Iterator[str], separator: str, has_header: bool, has_names: bool, path: Path
 ) -> tuple[list[str], np.ndarray]:
     """The names in the first column, if it has them, and the numbers of all rows."""
-    names, rows, expansion = list[str](), list[np.ndarray](), Expansion(path)
+    names: list[str] = []
+    rows: list[np.ndarray] = []
+    expansion = Expansion(path)
     for place, cells in enumerate(_rows(lines, separator, expansion), start=1):
         if place == 1 and has_header:
             continue
@@ -268,7 +284,8 @@ def read_parquet(path: Path) -> Arrays | None:
         return None
     except InputError:
         pass  # a row for each image
-    if (size := 8 * file.metadata.num_rows * len(names)) > LARGEST:
+    size = 8 * file.metadata.num_rows * len(names)
+    if size > LARGEST:
         raise InputError(
             f"{path}: has {size:,} bytes of cells, more than {LARGEST:,}; save the matrix as .npy"
         )
@@ -303,7 +320,9 @@ def _of_columns(columns: dict[str, Any], path: Path, expansion: Expansion) -> Ar
         arrays["caption_ids"] = Array.of(expansion.texts(scores))
     for name in texts:
         ids = typed_columns.ids(columns[name], f"{path}: column {name}")
-        of_texts = typed_columns.is_text(ids.type)
-        values = expansion.texts(ids.to_pylist()) if of_texts else ids.to_numpy()
+        if typed_columns.is_text(ids.type):
+            values = expansion.texts(ids.to_pylist())
+        else:
+            values = ids.to_numpy()
         arrays["image_ids"] = Array.of(values)
     return Arrays("a Parquet table with a row for each image", arrays)

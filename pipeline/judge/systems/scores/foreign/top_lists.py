@@ -26,6 +26,10 @@ ASKED: dict[Direction, tuple[Side, Side]] = {
 }
 
 
+# Direction -> what lists of it hold.
+NAMES = {"i2t": "images' best captions", "t2i": "captions' best images"}
+
+
 class Listed(NamedTuple):
     """The lists of one direction as a file has them."""
 
@@ -45,16 +49,23 @@ class Sides(NamedTuple):
 
     def ids(self, side: Side, asks: bool, path: Path) -> Ids | None:
         """The ids of a side in the order of its rows; None if they are not known."""
-        alone = self.queries if asks else self.candidates
-        ids = self.given.of(side) if self.given.of(side) is not None else alone
+        ids = self.given.of(side)
+        if ids is None and asks:
+            ids = self.queries
+        elif ids is None:
+            ids = self.candidates
         if ids is not None:
             return numbers(ids, self.names, path, f"{side} ids")
-        return None if self.pool is None else self.pool[0].ids(side)
+        if self.pool is None:
+            return None
+        return self.pool[0].ids(side)
 
     @property
     def names(self) -> Names:
         """Finds ids by how they are written."""
-        return evaluation.judgements.names.Names() if self.pool is None else self.pool[1]
+        if self.pool is None:
+            return evaluation.judgements.names.Names()
+        return self.pool[1]
 
 
 def of_arrays(
@@ -71,38 +82,39 @@ def of_arrays(
         candidates = _as_numbers(each.candidates, sides.names, path)
         way = each.direction or _direction(path, candidates, sides, columns)
         found[way], read = _run(path, each, candidates, way, sides)
-        name = "images' best captions" if way == "i2t" else "captions' best images"
-        said.append(f"{name} {read}".rstrip())
-    pool, has_ids = (None, True) if sides.pool is None else (sides.pool[0], True)
-    if pool is None:
+        said.append(f"{NAMES[way]} {read}".rstrip())
+    if sides.pool is None:
         pool, has_ids = pool_of_lists(found, columns, path)
+    else:
+        pool = sides.pool[0]
+        has_ids = True
     return runs.lists(found, pool, str(path)), pool, has_ids, " and ".join(said)
 
 
 def _as_numbers(candidates: np.ndarray, names: Names, path: Path) -> Ids:
     """Candidates as whole numbers, `PADDING` for none."""
     ids = numbers(candidates.ravel(), names, path, "candidates").reshape(candidates.shape)
-    is_text = candidates.dtype.kind in "UST"
-    return (
-        np.where((ids == evaluation.judgements.names.UNKNOWN) & (candidates == ""), PADDING, ids)
-        if is_text
-        else ids
-    )
+    if candidates.dtype.kind not in "UST":
+        return ids
+    is_blank = (ids == evaluation.judgements.names.UNKNOWN) & (candidates == "")
+    return np.where(is_blank, PADDING, ids)
 
 
 def _direction(path: Path, candidates: Ids, sides: Sides, columns: Columns) -> Direction:
     """Which side asks, by how many queries there are."""
-    queries, most = len(candidates), int(candidates.max(initial=0)) + 1
-    sizes = [None if ids is None else len(ids) for ids in map(sides.given.of, SIDES)]
+    queries = len(candidates)
+    images, captions = map(sides.given.of, SIDES)
     if sides.pool is not None:
         sizes = [*sides.pool[0].shape]
-    elif None in sizes:
+    elif images is not None and captions is not None:
+        sizes = [len(images), len(captions)]
+    else:
         each = columns.captions_per_image or CAPTIONS
-        sizes = (
-            [queries // each, queries]
-            if not queries % each and most <= queries // each
-            else [queries, queries * each]
-        )
+        most = int(candidates.max(initial=0)) + 1
+        are_captions = not queries % each and most <= queries // each
+        sizes = [queries, queries * each]
+        if are_captions:
+            sizes = [queries // each, queries]
     if sizes[0] == sizes[1] or queries not in sizes:
         raise InputError(
             f"{path}: lists {queries} queries, and the pool has {sizes[0]} images and {sizes[1]} "
@@ -121,12 +133,13 @@ def _run(
     if queries is not None and len(queries) != count:
         raise InputError(f"{path}: lists {count} queries, and there are {len(queries)}")
     held, read = _ids_of(candidates, sides.ids(answering, False, path), listed.by_rows, path)
-    asked = np.repeat(np.arange(count) if queries is None else queries, k)
-    values = (
-        np.tile(-np.arange(k, dtype=np.float64), count)
-        if listed.scores is None
-        else listed.scores.astype(np.float64).ravel()
-    )
+    if queries is None:
+        queries = np.arange(count)
+    asked = np.repeat(queries, k)
+    if listed.scores is None:
+        values = np.tile(-np.arange(k, dtype=np.float64), count)
+    else:
+        values = listed.scores.astype(np.float64).ravel()
     is_listed = candidates.ravel() != PADDING
     return Run(asked[is_listed], held.ravel()[is_listed], values[is_listed]), read
 
@@ -145,6 +158,8 @@ def _ids_of(candidates: Ids, ids: Ids | None, by_rows: bool, path: Path) -> tupl
             f"{path}: lists candidate {largest}, which is neither an id nor a row of {len(ids)} "
             "candidates"
         )
+    may_be_both = are_ids and are_rows and differ
     if are_ids and not (are_rows and by_rows):
-        return candidates, "by ids" if are_rows and differ else ""
-    return np.where(is_listed, ids[candidates], PADDING), "by rows" if are_ids and differ else ""
+        return candidates, "by ids" if may_be_both else ""
+    of_rows = np.where(is_listed, ids[candidates], PADDING)
+    return of_rows, "by rows" if may_be_both else ""
