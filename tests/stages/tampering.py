@@ -81,7 +81,7 @@ def edit_number(file: Path) -> None:
     file.write_text(f"{text[:-1]}{(int(text[-1]) + 1) % 10 if text[-1].isdigit() else 1}\n")
 
 
-MEMBER = ("facts", "members", 0)
+MEMBER = ("facts", "member")
 # Files by their pattern below the root -> the ways in which the first of them is changed.
 CHECKED: dict[str, tuple[Change, ...]] = {
     "results/metrics.json": (

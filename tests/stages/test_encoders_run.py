@@ -555,5 +555,5 @@ def test_every_command_takes_every_class(pipeline: Any, name: str) -> None:
     assert "prompt a {}, preprocessing squash, interpolation bilinear, token limit 7" in direct
     code, _, err = pipeline("lab", "hard-negatives", "--system", model, "--out", "r.json", *usage)
     assert code == 0, err
-    (asked,) = json.loads(Path("r.json").read_text())["made_from"]["members"]
+    asked = json.loads(Path("r.json").read_text())["made_from"]["member"]
     assert asked["encoder"]["usage"] == member.encoder["usage"]

@@ -38,7 +38,10 @@ def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
         fused.similarity[:], (region.similarity[:] + grid.similarity[:]) / 2, rtol=1e-6
     )
     assert fused.made_from.fusion == Fusion(
-        features=["region", "grid"], weights=[0.5, 0.5], members=[REGION, GRID]
+        method="mean",
+        features=["region", "grid"],
+        weights=[0.5, 0.5],
+        members=[REGION, GRID],
     )
     assert [*fused.store.record.made_from.values()] == [region.reference, grid.reference]
     assert fused.made_from.heads == [REGION, GRID]

@@ -202,8 +202,8 @@ def test_the_data_set_is_an_option_as_everywhere(scored_run: Any) -> None:
 
 def test_a_varied_recipe_that_no_run_can_list_is_measured_with_the_run(scored_run: Any) -> None:
     made = made_from("grid", hashlib.sha256(b"head").hexdigest())
-    members = [made["members"][0] | {"head": "vse2ad_image_mean-grid-bigru-s0"}]
-    score("grid", recipe="vse2ad_image_mean", members=members)
+    member = made["member"] | {"head": "vse2ad_image_mean-grid-bigru-s0"}
+    score("grid", recipe="vse2ad_image_mean", member=member)
     assert '"vse2ad_image_mean-grid-bigru-s0"' in scored_run("evaluate", *RUN, "--json")[1]
 
 

@@ -27,7 +27,7 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.reranking import shards, tuning
 from pipeline.judge.systems.reranking.stored import StoredSystem
-from pipeline.judge.systems.scores.made import Unknown
+from pipeline.judge.systems.scores.made import Reranked, Unknown
 from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.studies import throughput
@@ -290,8 +290,8 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(
     assert code == 0, err
     assert "on val, the best of 42" in out
     choice, on_val = path("choice", "val"), ("-S", "score.split=val")
-    record = System.open(choice).made_from.reranked
-    assert record is not None
+    record = System.open(choice).made_from
+    assert isinstance(record, Reranked)
     best = record.tuned["RSUM"]
     for weight in ("0", "0.3", "1"):
         assert (
@@ -312,8 +312,8 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(
         assert measured(pipeline, "one", split="val")["RSUM"] <= best + 1e-9
     assert measured(pipeline, "choice", split="val")["RSUM"] == pytest.approx(best)
     assert pipeline(*RERANK, "--tuned-on", choice)[0] == 0
-    used = System.open(path(NEW)).made_from.reranked
-    assert used is not None
+    used = System.open(path(NEW)).made_from
+    assert isinstance(used, Reranked)
     assert (used.k, used.combine, used.weight) == (record.k, record.combine, record.weight)
     assert "cannot be given with --tuned-on" in refused(*RERANK, "--tuned-on", choice, "--k", "3")
     assert "no choice of k and weight there" in refused(*RERANK, "--tuned-on", path(R))
@@ -561,7 +561,7 @@ def test_heads_rerank_another_data_set_zero_shot(
     assert code == 0, err
     there = Path("similarities/other/zero.zarr")
     found = System.open(there)
-    assert (found.made_from.trained_on, found.made_from.dataset) == ("sample", "other")
+    assert (found.made_from.training_data, found.made_from.dataset) == ("sample", "other")
     found_there = json.loads(pipeline("evaluate", "--system", there, "--json", "--record")[1])[0]
     assert found_there["RSUM"] == pytest.approx(measured(pipeline, "same")["RSUM"])
     steps, same = (

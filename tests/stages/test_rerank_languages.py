@@ -19,6 +19,7 @@ from pipeline.foundation.evaluation.retrieval.blocks import Matrix
 from pipeline.foundation.files.compared import MATCHES
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores.made import Reranked
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.provenance import of_system
 
@@ -186,11 +187,11 @@ def test_k_and_the_weight_are_chosen_by_the_mean_over_languages(pipeline: Any) -
     )
     assert code == 0, err
     chosen = path(R).parent / "val" / "chosen.zarr"
-    record = System.open(chosen).made_from.reranked
+    record = System.open(chosen).made_from
     found = measured(pipeline, chosen)
     recalls = [
         sum(found[language][way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10))
         for language in ("de", "en")
     ]
-    assert record is not None
+    assert isinstance(record, Reranked)
     assert record.tuned["RSUM"] == pytest.approx(np.mean(recalls))

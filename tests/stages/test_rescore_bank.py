@@ -119,7 +119,7 @@ def test_a_bank_that_was_edited_is_neither_used_nor_traced(
 
 @pytest.mark.usefixtures("embedded")
 def test_a_bank_of_another_head_is_refused(refused: Callable[..., str]) -> None:
-    saved.sealed_anew(BANK, lambda facts: facts["members"][0].update(checkpoint="0" * 64))
+    saved.sealed_anew(BANK, lambda facts: facts["member"].update(checkpoint="0" * 64))
     assert "was embedded by another head" in refused("rescore", HEAD, "--by", "nnn")
 
 

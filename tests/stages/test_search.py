@@ -400,7 +400,7 @@ def change(store: Path, key: str, value: str = "another") -> None:
     """Let a store say something else of what made it."""
     saved.sealed_anew(
         store,
-        lambda facts: (facts["members"][0] if key in ("checkpoint", "head") else facts).update(
+        lambda facts: (facts["member"] if key in ("checkpoint", "head") else facts).update(
             {key: value}
         ),
     )

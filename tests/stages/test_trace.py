@@ -301,7 +301,7 @@ def test_settings_that_are_changed_in_all_results_are_not_the_heads(
     pipeline: Any, run: Path
 ) -> None:
     def faster(made_from: dict[str, Any]) -> None:
-        made_from["members"][0]["settings"]["learning_rate"] = 1.0
+        made_from["member"]["settings"]["learning_rate"] = 1.0
 
     saved.sealed_anew(SCORES, faster)
     all_is_scored_anew(pipeline)
@@ -426,7 +426,7 @@ def test_a_rescored_system_is_traced_to_its_source(pipeline: Any, run: Path) -> 
         "scores again, from its embeddings",
     } <= {step["what"] for step in steps}
     folder = Path("similarities/sample", f"{name}.zarr")
-    tampering.edit("facts", "steps", -1, "neighbours", value=3)(folder / "record.json")
+    tampering.edit("facts", "options", "neighbours", value=3)(folder / "record.json")
     assert f"{folder}/record.json: its seal differs" in wrong(pipeline, METRICS, name)
     saved.sealed_anew(folder)
     assert any(

@@ -64,7 +64,7 @@ def steps(path: Path, context: Context) -> Iterator[Step]:
     yield from given.steps(store.made_from, context.paths.root)
     yield from _by_inputs(store, manifest, context)
     if isinstance(store.made_from, Reranked):
-        yield from reranked_steps(store, store.made_from, context.paths)
+        yield from reranked_steps(store, context.paths)
     elif not isinstance(store.kind, Vectors) and computed_again.can_be(store):
         yield computed_again.scores(store, context.paths)
 
@@ -160,10 +160,12 @@ def _ids(store: System, manifest: Manifest) -> str:
     return f"{_size(store)}; {counted(missing, 'caption')} missing"
 
 
-def reranked_steps(store: System, record: Reranked, paths: Paths) -> Iterator[Step]:
+def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
     """Compare a reranked system's candidates, its scorer and the scores of some pairs with what
     they are now.
     """
+    record = store.made_from
+    assert isinstance(record, Reranked)
     pool: System | None = None
     scored: Mapping[str, reranked.Scored] = {}
     stored = "candidates"

@@ -36,7 +36,7 @@ def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
         for name in ("sample-swaps", "swaps")
     )
     assert first == second
-    assert first["made_from"]["members"][0]["head"] == HEAD
+    assert first["made_from"]["member"]["head"] == HEAD
     assert first["accuracies"][-1]["questions"] == first["questions"]["count"] > 10
     assert first["captions"] | {"count": 0} == {"count": 0, "cut": 0, "longest": 254}
 
@@ -68,7 +68,7 @@ def test_a_dual_encoder_answers_from_the_image_files(pipeline: Any, project: Pat
     assert code == 0, err
     said = json.loads(Path("r.json").read_text())
     assert said["accuracies"][-1]["questions"] > 10
-    assert said["made_from"]["members"][0]["head"] == "tiny"
+    assert said["made_from"]["member"]["head"] == "tiny"
     assert said["images"]["trained_on"] is None
     assert f"more than {LIMIT}" in out
 

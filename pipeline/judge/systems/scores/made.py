@@ -715,7 +715,8 @@ class Reranked(OfAnother):
     @property
     def step(self) -> dict[str, Any]:
         """The scorer, k and the combination, and whether the scorer has seen the queries."""
-        step = {"name": "rerank", "with": self.scorer.series or self.scorer.name, "k": self.k}
+        by = self.scorer.series or self.scorer.name
+        step: dict[str, Any] = {"name": "rerank", "with": by, "k": self.k}
         if self.combine != "scorer":
             step[self.combine] = self.weight
         if any(done.get("bank") == "test" for done in self.scorer.steps):
