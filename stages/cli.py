@@ -139,9 +139,10 @@ BAD_NAMES = (
 
 def file_of(name: str) -> str:
     """The file of `stages.commands` that has a command."""
-    return next(
-        (file for file, names in FILES.items() if name in names), name.split()[-1].replace("-", "_")
-    )
+    for file, names in FILES.items():
+        if name in names:
+            return file
+    return name.split()[-1].replace("-", "_")
 
 
 def commands() -> dict[str, str]:
@@ -173,10 +174,11 @@ def command(name: str) -> click.Command:
         imported.params += progress.options()
         for parameter in imported.params:
             parameter.type = values.checked(parameter.type)
-        imported.help = "\n\n".join(
-            _example(paragraph) if paragraph.startswith("Example:") else paragraph
-            for paragraph in inspect.cleandoc(imported.help or "").split("\n\n")
-        )
+        paragraphs = inspect.cleandoc(imported.help or "").split("\n\n")
+        for number, paragraph in enumerate(paragraphs):
+            if paragraph.startswith("Example:"):
+                paragraphs[number] = _example(paragraph)
+        imported.help = "\n\n".join(paragraphs)
     return imported
 
 
@@ -338,18 +340,11 @@ def _unknown_option(error: click.NoSuchOption) -> InputError:
             f"{error.option_name} is an option of the commands and comes after their name: "
             f"pipeline COMMAND {error.option_name} …"
         )
-    known = [
-        name
-        for option in (command.params if command else [])
-        for name in option.opts
-        if name.startswith("-")
-    ]
-    return unknown(
-        "option",
-        error.option_name,
-        [*known, "--help"],
-        f"`{error.ctx.command_path} --help`" if error.ctx else "",
-    )
+    known = []
+    for option in command.params if command else ():
+        known += [name for name in option.opts if name.startswith("-")]
+    listed_by = f"`{error.ctx.command_path} --help`" if error.ctx else ""
+    return unknown("option", error.option_name, [*known, "--help"], listed_by)
 
 
 def _terminate(number: int, frame: object) -> None:
@@ -359,15 +354,12 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _say_ended(terminated: bool) -> int:
-    for each in (
-        signal.SIGTERM,
-        signal.SIGINT,
-    ):  # a second signal ends at once, if running work takes long to end
-        signal.signal(each, _end_at_once)
-    return _say(
-        f"{'terminated' if terminated else 'interrupted'}; run the same command again to resume",
-        143 if terminated else 130,
-    )
+    # A second signal ends at once, if running work takes long to end.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end_at_once)
+    if terminated:
+        return _say("terminated; run the same command again to resume", 143)
+    return _say("interrupted; run the same command again to resume", 130)
 
 
 def _end_at_once(number: int, frame: object) -> None:

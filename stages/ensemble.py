@@ -144,21 +144,19 @@ def _fuse(
         _check(stores)
         for store in stores[1:]:
             store.require_owners_of(stores[0])
-        parts, left_out = stores, list[int]()
+        parts = stores
+        left_out: list[int] = []
         if keep_common:
             parts, left_out = of_ensemble.common(stores)
         with Progress(path.stem, "image", parts[0].shape[0]) as bar:
             fuse.fuse(parts, fusion, request.weights).write(draft, made, fusion, bar.reach)
-        return f"{fusion} of {', '.join(part.name for part in parts)}" + (
-            f", {counted(len(left_out), 'image')} left out" if left_out else ""
-        )
+        fused = f"{fusion} of {', '.join(part.name for part in parts)}"
+        if left_out:
+            fused += f", {counted(len(left_out), 'image')} left out"
+        return fused
 
-    unless_up_to_date(
-        path,
-        request,
-        {f"member.{number}": store.reference for number, store in enumerate(stores)},
-        write,
-    )
+    members = {f"member.{number}": store.reference for number, store in enumerate(stores)}
+    unless_up_to_date(path, request, members, write)
 
 
 def _check(stores: list[System]) -> None:

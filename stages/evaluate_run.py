@@ -42,7 +42,8 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
             store.check()
             of_card = card.protocols_of(store.split)
             right = truth.or_of(of_card)
-            protocols = right.protocols([store.protocol] if store.protocol else of_card)
+            rules = [store.protocol] if store.protocol else of_card
+            protocols = right.protocols(rules)
             of_split = replace(evaluation, truth=right)
             pool = of_split.measure(store, protocols)
             entries[name] = _result(of_split, name, pool, list(scored))

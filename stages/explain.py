@@ -49,7 +49,8 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     if options.truth.qrels:
         right = "qrels"
     base = Measurement.by(chosen, options.ties, options.normalise, split, right)
-    if lacking := splits[split].lacks(base):
+    lacking = splits[split].lacks(base)
+    if lacking:
         raise InputError(
             f"{options.scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}"
         )
@@ -70,6 +71,5 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     elif options.output == "markdown":
         terminal.echo(explained.to_markdown(found, options.rows))
     else:
-        terminal.echo(
-            explained.to_text(found, options.rows, terminal.width(sys.stdout), terminal.strong)
-        )
+        width = terminal.width(sys.stdout)
+        terminal.echo(explained.to_text(found, options.rows, width, terminal.strong))

@@ -43,20 +43,22 @@ def names(kind: str) -> Callable[..., list[str]]:
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
         root = Path(context.params.get("root") or ".")
         shipped = Path(str(files("manifests") / "weights.yaml")).parents[1]
-        entries = {
-            (file.parent if kind == "embedded" else file).name
-            for pattern in _FILES[kind]
-            for folder in (root, shipped)
-            for file in folder.glob(pattern)
-            # of a clone, only its manifests are everyone's
-            if (folder is root or pattern.startswith("manifests/")) and file.suffix not in SET_ASIDE
-        }
-        known = {re.sub(r"\.(zarr|yaml|parquet)$", "", name) for name in entries} - {
-            "claims",
-            "weights",
-        }
-        known |= {f"{each}:" for each in TABLES["dual_encoders"]} if kind == "head" else set()
-        return sorted(name for name in known if name.startswith(typed) and not name.startswith("."))
+        places: list[Path] = []
+        for pattern in _FILES[kind]:
+            places += root.glob(pattern)
+            if pattern.startswith("manifests/"):  # of a clone, only its manifests are everyone's
+                places += shipped.glob(pattern)
+        known = set()
+        for place in places:
+            if place.suffix in SET_ASIDE:
+                continue
+            name = place.parent.name if kind == "embedded" else place.name
+            known.add(re.sub(r"\.(zarr|yaml|parquet)$", "", name))
+        known -= {"claims", "weights"}
+        if kind == "head":
+            known |= {f"{encoder}:" for encoder in TABLES["dual_encoders"]}
+        visible = [name for name in known if not name.startswith(".")]
+        return sorted(name for name in visible if name.startswith(typed))
 
     return complete
 
@@ -122,9 +124,10 @@ with_settings_or_shipped = functools.partial(with_settings, required=False)
 
 def settings_file(root: Path) -> Path | None:
     """The settings file of the root, or of the current directory, if there is one."""
-    return next(
-        (place for place in (root / "params.yaml", Path("params.yaml")) if place.exists()), None
-    )
+    for place in (root / "params.yaml", Path("params.yaml")):
+        if place.exists():
+            return place
+    return None
 
 
 def refuse_shipped() -> None:

@@ -36,11 +36,15 @@ class Progress:
     def __init__(
         self, what: str, unit: str, total: float | None = None, shown: bool = True
     ) -> None:
-        self.what, self.total, self.done, self._note = what, total, 0.0, ""
+        self.what = what
+        self.total = total
+        self.done = 0.0
+        self._note = ""
         self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
         self._shown = shown
         self._start = self._last = time.monotonic()
-        self._counted_from, self._lines = 0.0, 0
+        self._counted_from = 0.0
+        self._lines = 0
         self._bar: Any = None
         if shown and not Progress.quiet and sys.stderr.isatty():
             from tqdm import tqdm
@@ -65,15 +69,14 @@ class Progress:
             self._bar.update(count)
         if time.monotonic() - self._last >= SECONDS:
             self._last = time.monotonic()
-            rate = (self.done - self._counted_from) / max(time.monotonic() - self._start, 1e-9)
-            left = (
-                ""
-                if self.total is None or not rate
-                else f", {_duration((self.total - self.done) / rate)} left"
-            )
-            self._write(
-                f"{self._count()}, {rate:,.3g} {self.units}/s{left}{self._note and f', {self._note}'}"
-            )
+            seconds = max(time.monotonic() - self._start, 1e-9)
+            rate = (self.done - self._counted_from) / seconds
+            line = f"{self._count()}, {rate:,.3g} {self.units}/s"
+            if self.total is not None and rate:
+                line += f", {_duration((self.total - self.done) / rate)} left"
+            if self._note:
+                line += f", {self._note}"
+            self._write(line)
 
     def reach(self, done: float) -> None:
         self.update(done - self.done)
@@ -86,9 +89,13 @@ class Progress:
         """Set what an earlier run has done, which does not count for this run's speed, and the
         total.
         """
-        self.total, self.done, self._counted_from, self._start = total, done, done, time.monotonic()
+        self.total = total
+        self.done = done
+        self._counted_from = done
+        self._start = time.monotonic()
         if self._bar is not None:
-            self._bar.total, self._bar.initial = total, done
+            self._bar.total = total
+            self._bar.initial = done
             self._bar.n = done
             self._bar.refresh()
 
@@ -142,12 +149,10 @@ def say(
 
 def _fitted(line: str, width: int | None) -> str:
     """Break a line that is too long; its parts keep its indentation."""
+    if width is None or len(line) <= width:
+        return line
     text = line.lstrip()
-    return (
-        line
-        if width is None or len(line) <= width
-        else wrapped(text, line.removesuffix(text), width)
-    )
+    return wrapped(text, line.removesuffix(text), width)
 
 
 def unless_up_to_date(
@@ -206,16 +211,14 @@ def _set_log(context: click.Context, option: click.Parameter, path: Path | None)
             path.parent.mkdir(parents=True, exist_ok=True)
             Progress.log = path.open("a", encoding="utf-8")
         _append(Progress.log, printable(" ".join(["pipeline", *sys.argv[1:]])))
-    sys.stdout, sys.stderr = (
-        cast(TextIO, Copied(stream, Progress.log)) for stream in (sys.stdout, sys.stderr)
-    )
+    sys.stdout = cast(TextIO, Copied(sys.stdout, Progress.log))
+    sys.stderr = cast(TextIO, Copied(sys.stderr, Progress.log))
 
 
 def close_log() -> None:
     if Progress.log is not None:
-        sys.stdout, sys.stderr = (
-            getattr(stream, "stream", stream) for stream in (sys.stdout, sys.stderr)
-        )
+        sys.stdout = getattr(sys.stdout, "stream", sys.stdout)
+        sys.stderr = getattr(sys.stderr, "stream", sys.stderr)
         with contextlib.suppress(OSError):  # of a full disk, which writing has named
             Progress.log.close()
         Progress.log = None
@@ -225,7 +228,9 @@ class Copied:
     """A stream whose full lines go to the log as well."""
 
     def __init__(self, stream: TextIO, log: TextIO) -> None:
-        self.stream, self._log, self._line = stream, log, ""
+        self.stream = stream
+        self._log = log
+        self._line = ""
 
     def write(self, text: str) -> int:
         *lines, self._line = (self._line + text).split("\n")

@@ -31,6 +31,7 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
     """
     if options.retriever is None:
         for name, (retriever, scorer, step) in reranked(settings.run).items():
+            rules = protocol(step.protocol) if step.protocol else None
             asked = replace(
                 options,
                 name=name,
@@ -39,7 +40,7 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
                 k=step.k,
                 combine=step.combine,
                 weight=step.weight,
-                rules=protocol(step.protocol) if step.protocol else None,
+                rules=rules,
             )
             job = _job(paths, settings, asked, step.options)
             _rerank(replace(job, named=options.name is not None), options.workers)
@@ -51,9 +52,8 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
         raise InputError(
             f"--name {name!r}: expected another name than the retriever's, of letters, digits and _ . + -"
         )
-    of_scorer = next(
-        (step.options for step in settings.run.rerank if step.scorer == options.scorer), {}
-    )
+    of_scorers = {step.scorer: step.options for step in reversed(settings.run.rerank)}
+    of_scorer = of_scorers.get(options.scorer, {})
     job = _job(paths, settings, replace(options, name=name), of_scorer)
     _rerank(replace(job, named=options.name is not None), options.workers)
 
@@ -85,7 +85,10 @@ def _job(
             f"{store.path}: is of another manifest than the current {file}; "
             f"{store.made_from.renewal}"
         )
-    pool = in_languages(store if asked.index is None else System.open_vectors(place), paths)
+    pool = store
+    if asked.index is not None:
+        pool = System.open_vectors(place)
+    pool = in_languages(pool, paths)
     source = PairSource(
         paths,
         asked.trained_on or dataset,

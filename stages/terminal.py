@@ -39,9 +39,9 @@ def has_colour(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR"):
         return False
     forced = os.environ.get("FORCE_COLOR", "")
-    return forced != "0" and (
-        bool(forced) or (stream.isatty() and os.environ.get("TERM") != "dumb")
-    )
+    if forced:
+        return forced != "0"
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def strong(text: str) -> str:
@@ -51,14 +51,21 @@ def strong(text: str) -> str:
 
 def painted(line: str) -> str:
     """A message whose first word, error or warning, is in colour."""
-    if (lead := LEAD.match(line)) is None:
+    match = LEAD.match(line)
+    if match is None:
         return line
-    return click.style(lead[0], fg=COLOURS[lead[0]], bold=True) + line.removeprefix(lead[0])
+    lead = match[0]
+    return click.style(lead, fg=COLOURS[lead], bold=True) + line.removeprefix(lead)
 
 
 def judged(line: str) -> str:
     """A line of a comparison whose verdict is in colour."""
-    return VERDICT.sub(lambda found: click.style(found[0], fg=VERDICTS[found[0]]), line, count=1)
+    match = VERDICT.search(line)
+    if match is None:
+        return line
+    verdict = match[0]
+    coloured = click.style(verdict, fg=VERDICTS[verdict])
+    return line[: match.start()] + coloured + line[match.end() :]
 
 
 def echo(text: str, err: bool = False) -> None:

@@ -24,7 +24,8 @@ from stages.commands.trace import TraceOptions
 from stages.progress import Progress, say
 
 # How many digits of a digest are shown, and what is a digest.
-DIGEST, HEXADECIMAL = 12, re.compile("[0-9a-f]{32,}")
+DIGEST = 12
+HEXADECIMAL = re.compile("[0-9a-f]{32,}")
 # How many images of each head are embedded again, unless a number is given; with torch alone.
 EMBEDDED = 32
 
@@ -102,11 +103,11 @@ def _text(steps: list[Step]) -> list[str]:
     for path, group in groupby(steps, key=lambda step: step.path):
         lines.append(str(path))
         for step in group:
-            recorded, actual = _short(step.recorded or ""), _short(step.found or "")
-            lines.append(
-                f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
-                + (f": {actual}" if step.verdict == "differs" else "")
-            )
+            recorded = _short(step.recorded or "")
+            line = f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
+            if step.verdict == "differs":
+                line += f": {_short(step.found or '')}"
+            lines.append(line)
     return lines
 
 
