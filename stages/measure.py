@@ -169,7 +169,9 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
     file = paths.manifest(made.dataset)
     if not training_file.is_file() or not file.is_file():
         return
-    from pipeline.run.studies.audit.collection import trained_on  # and with it pandas
+    # and with them pandas
+    from pipeline.foundation.manifest import Manifest
+    from pipeline.run.studies.audit.collection import trained_on
 
     seen = trained_on(Manifest.load(training_file), Manifest.load(file), pool.image_ids)
     if seen:
