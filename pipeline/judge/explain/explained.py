@@ -69,17 +69,17 @@ class Explanation:
     @property
     def references(self) -> tuple[Variant, ...]:
         """The protocol's own numbers, for each direction that may be meant."""
-        return tuple(each for each in self.variants if not each.differences)
+        return tuple(variant for variant in self.variants if not variant.differences)
 
     @property
     def tried(self) -> tuple[Variant, ...]:
         """All with a difference."""
-        return tuple(each for each in self.variants if each.differences)
+        return tuple(variant for variant in self.variants if variant.differences)
 
     @property
     def reproducing(self) -> tuple[Variant, ...]:
         """Those that give all published numbers; () if nothing explains them."""
-        return tuple(each for each in self.variants if each.reproduces)
+        return tuple(variant for variant in self.variants if variant.reproduces)
 
 
 def to_text(

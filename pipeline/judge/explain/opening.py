@@ -71,7 +71,10 @@ class Source:
         rules = self.rules or self._fitting(system)
         fold = fold_of(rules, system.shape[0], FOLD)
         manifest = self._manifest(system)
-        pools = {name: self._given(each, manifest, fold) for name, each in systems.items()}
+        pools = {
+            name: self._given(system_of_split, manifest, fold)
+            for name, system_of_split in systems.items()
+        }
         embed, longest = self._embed(pools[split])
         pool = replace(
             pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest

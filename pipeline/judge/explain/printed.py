@@ -226,4 +226,4 @@ def _described(row: PublishedRow) -> str:
 
 def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:
     """The numbers with a direction for those that do not say theirs."""
-    return [replace(each, direction=way) if each.is_open else each for each in numbers]
+    return [replace(printed, direction=way) if printed.is_open else printed for printed in numbers]

@@ -44,7 +44,7 @@ def search(
     searches = _searches(Measuring(splits), base, published)
     if all(number.is_open or number.metric.summed is not None for number in published):
         # Both directions are tried.
-        known = [each for each in known if "exchanged" not in each.changed(base)]
+        known = [difference for difference in known if "exchanged" not in difference.changed(base)]
     _try(searches, known, most, progress)
     variants: list[Variant] = []
     for of_way in searches:
@@ -148,7 +148,9 @@ class _Search:
     def variants(self, given: Given) -> Iterator[Variant]:
         """What was measured, in words."""
         for choice, shown in self.shown.items():
-            words = [each.words.format(folds=given.folds, size=given.fold) for each in choice]
+            words = [
+                difference.words.format(folds=given.folds, size=given.fold) for difference in choice
+            ]
             distance, equal = self.distance(shown)
             yield Variant(tuple(words), shown, distance, equal, self.way)
 
@@ -207,7 +209,7 @@ class _Search:
 
         What two do together may differ from this sum by twice the smaller effect.
         """
-        ranked = [each for each in choice if each.changed(self.base) & RANKED]
+        ranked = [difference for difference in choice if difference.changed(self.base) & RANKED]
         cells = max(given.cells for given in self.measuring.splits.values())
         if len(ranked) != RANKINGS or cells < MANY:
             return len(ranked) <= RANKINGS

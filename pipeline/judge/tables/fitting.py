@@ -179,7 +179,7 @@ def _stacked(panel: Panel, blocks: dict[str, list[int]]) -> Panel | None:
         columns = []
         for index in shown:
             column = panel.columns[index]
-            above = tuple(each for each in column.above if each != heading)
+            above = tuple(title for title in column.above if title != heading)
             columns.append(replace(column, key=("", Statistic("", "")), above=above))
         layouts.add(tuple(columns))
         title = heading

@@ -85,8 +85,8 @@ def _shards(store: FeatureStore, row: int | None) -> Iterator[Step]:
         return
     rows = np.arange(store.layout.total)
     wrong = list(verify.changed(store.path, rows))
-    for file, recorded, found in wrong:
-        yield Step(file, "BLAKE2b", recorded, found or None)
+    for file, recorded, checksum in wrong:
+        yield Step(file, "BLAKE2b", recorded, checksum or None)
     if not wrong:
         same = verify.content(store.path, rows)
         shards = counted(store.layout.shards, "shard")

@@ -97,8 +97,10 @@ def _by_vectors(store: System, path: Path, manifest: Manifest) -> Iterator[Step]
         stored = store.embeddings()
         same_images = np.array_equal(stored.images, vectors.images)
         same_captions = np.array_equal(stored.captions, vectors.captions)
-        found = "equal" if same_images and same_captions else "others"
-        yield Step(store.path, what, "equal", found)
+        recomputed = "others"
+        if same_images and same_captions:
+            recomputed = "equal"
+        yield Step(store.path, what, "equal", recomputed)
         yield facts_again(store, lambda: vectors.made_from)
     except InputError as error:
         yield Step(store.path, what, "equal", str(error))
@@ -173,7 +175,10 @@ def reranked_steps(store: System, paths: Paths) -> Iterator[Step]:
         assert isinstance(store.kind, Candidates)
         pool = _pool(store, store.kind, paths)
         scored = store.kind.found_in(pool.shape)
-        counts = [f"{each.places.shape[1]} of {len(each.places)}" for each in scored.values()]
+        counts = []
+        for of_way in scored.values():
+            queries, width = of_way.places.shape
+            counts.append(f"{width} of {queries}")
         different = _other_candidates(scored, pool, record)
         stored = " and ".join(counts)
         recomputed = different or stored
@@ -224,8 +229,10 @@ def _other_candidates(
     """Describe the first query whose candidates differ when they are retrieved again; None if none
     does.
     """
-    widths = {each.places.shape[1] for each in scored.values()}
-    k: int | Literal["all"] = "all" if len(widths) > 1 else widths.pop()
+    widths = {of_way.places.shape[1] for of_way in scored.values()}
+    k: int | Literal["all"] = "all"
+    if len(widths) == 1:
+        k = widths.pop()
     again = candidates.find(pool, reranked.protocol_of(record.protocol), k)
     for name, stored in scored.items():
         other = again[name]
@@ -235,7 +242,8 @@ def _other_candidates(
         wrong = (stored.places != other.places) | ~is_near
         if wrong.any():
             query, place = np.argwhere(wrong)[0].tolist()
-            return f"{name} query {query}: candidate {place + 1} is row {other.places[query, place]} when sought again"
+            row = other.places[query, place]
+            return f"{name} query {query}: candidate {place + 1} is row {row} when sought again"
     return None
 
 
@@ -250,8 +258,8 @@ def other_pair(
     of_caption, caption_ids = pool.items("caption")
     pairs = candidates.pairs_of(scored, captions)
     of_queries = (of_image[pairs.image] == 0) & (of_caption[pairs.caption] == 0)
-    places = np.flatnonzero(of_queries)
-    chosen = np.sort(np.random.default_rng().permutation(places)[:PAIRS])
+    in_any_order = np.random.default_rng().permutation(np.flatnonzero(of_queries))
+    chosen = np.sort(in_any_order[:PAIRS])
     pairs = candidates.Pairs(pairs.image[chosen], pairs.caption[chosen])
     images = image_ids[pairs.image]
     captions_of_pairs = caption_ids[pairs.caption]
@@ -269,8 +277,7 @@ def other_pair(
         if wrong.any():
             place = tuple(np.argwhere(wrong)[0].tolist())
             pair = int(at[place])
-            return (
-                f"{stored.scores[place]:.6f} for image {images[pair]} and caption "
-                f"{captions_of_pairs[pair]}, scored again {again[pair]:.6f}"
-            )
+            names = f"image {images[pair]} and caption {captions_of_pairs[pair]}"
+            score = f"{stored.scores[place]:.6f}"
+            return f"{score} for {names}, scored again {again[pair]:.6f}"
     return None

@@ -183,8 +183,8 @@ def _lettered(row: ResultRow, notes: Mapping[str, Note], letters: dict[Note, str
 def _words(*texts: str) -> set[str]:
     """The words by which a published row is asked for: of its method, features and text encoder."""
     words: set[str] = set()
-    for each in texts:
-        words.update(re.findall(r"[^\s(),:]+", each.lower()))
+    for label in texts:
+        words.update(re.findall(r"[^\s(),:]+", label.lower()))
     return words
 
 

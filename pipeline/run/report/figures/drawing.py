@@ -149,14 +149,14 @@ def plot_mean(
     """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are
     several seeds.
     """
-    places = list(values)
+    at = list(values)
     of_seeds = list(values.values())
     means = [sum(numbers) / len(numbers) for numbers in of_seeds]
-    axes.plot(places, means, label=label, **line)
+    axes.plot(at, means, label=label, **line)
     if max(map(len, of_seeds)) > 1:
         lowest = list(map(min, of_seeds))
         highest = list(map(max, of_seeds))
-        axes.fill_between(places, lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(at, lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
 
 
 def seeds_sentence(most: int) -> str:

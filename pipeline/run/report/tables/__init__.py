@@ -13,7 +13,7 @@ def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") 
     """Where the tables of a paper with these numbers are defined; otherwise: those of times and of
     errors.
     """
-    places = {}
+    defined_in = {}
     for number in numbers.split():
         name = f"{paper}_table{number}"
         table = f"{paper}:TABLE{number.upper()}"
@@ -21,8 +21,8 @@ def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") 
             table = f"times_and_errors:TABLE{number.upper()}"
         if number in ablations.split():
             table = f"ablations:TABLES.{name}"
-        places[name] = f"pipeline.run.report.tables.{table}.build"
-    return places
+        defined_in[name] = f"pipeline.run.report.tables.{table}.build"
+    return defined_in
 
 
 TABLES: lazy.LookupTable[Callable[[Results, TableRequest], Table]] = lazy.LookupTable(

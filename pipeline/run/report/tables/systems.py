@@ -28,7 +28,7 @@ class AllSystems(RetrievalTable):
 
     def data_of(self, origin: Origin) -> str:
         """Name a test set with its protocol and distractors."""
-        among = "".join(f", among {each}" for each in origin.distractors)
+        among = "".join(f", among {distractors}" for distractors in origin.distractors)
         return f"{super().data_of(origin)[:-1]}, protocol {origin.protocol}{among})"
 
 

@@ -130,7 +130,7 @@ def printed_time(seconds: float) -> str:
     """A time as the paper prints it, with at most two significant digits below 10: 16 ms, 1.6 s, 36
     min, 2.4 h.
     """
-    unit, size, _ = next(each for each in UNITS if seconds >= each[1] * each[2])
+    unit, size, _ = next(known for known in UNITS if seconds >= known[1] * known[2])
     number = seconds / size
     if number < 9.95:
         return f"{number:.1f}{SPACE}{unit}"
