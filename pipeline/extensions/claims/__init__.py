@@ -7,13 +7,10 @@ stage.py     and what it does
 
 from pipeline.foundation.parts.extension import Command, Extension
 
-EXTENSION = Extension(
-    commands={
-        "lab study": Command(
-            section="lab",
-            purpose="Test on your data which of the papers' claims hold.",
-            place="pipeline.extensions.claims.command:study_command",
-            extra="training",
-        )
-    }
+_COMMAND = Command(
+    section="lab",
+    purpose="Test on your data which of the papers' claims hold.",
+    place="pipeline.extensions.claims.command:study_command",
+    extra="training",
 )
+EXTENSION = Extension(commands={"lab study": _COMMAND})

@@ -77,7 +77,7 @@ def can_be_tested(claim: Claim, features: Sequence[str]) -> bool:
         if side.features == "R":
             continue
         wanted = of_ensemble(side.features)
-        if not wanted or not set(wanted) <= set(features):
+        if not wanted or not set(wanted).issubset(features):
             return False
     return True
 
@@ -86,7 +86,8 @@ def published_difference(pair: PublishedPair | None) -> float | None:
     """The RSUM of `better` minus that of `worse`, in percentage points; None without rows."""
     if pair is None:
         return None
-    return round(_rsum(pair, pair.better) - _rsum(pair, pair.worse), 1)
+    difference = _rsum(pair, pair.better) - _rsum(pair, pair.worse)
+    return round(difference, 1)
 
 
 def _rsum(pair: PublishedPair, of_row: Mapping[str, str]) -> float:
@@ -115,11 +116,14 @@ def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str
     """Write the table of claims. measured_on: what. failed: the heads whose training failed, and
     why.
     """
-    rows = []
-    for each in tested:
-        measured = _measured(each.contrast) if each.contrast else [MISSING] * 6
-        claim = each.claim
-        rows.append([claim.claim, claim.where, _printed(each), *measured, verdict(each.contrast)])
+    rows: list[list[str | Cell]] = []
+    for test in tested:
+        measured: list[str | Cell] = [MISSING] * 6
+        if test.contrast:
+            measured = _measured(test.contrast)
+        claim = test.claim
+        outcome = verdict(test.contrast)
+        rows.append([claim.claim, claim.where, _printed(test), *measured, outcome])
     headings = (
         "claim",
         "where",
@@ -142,15 +146,18 @@ def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = 
     """
     lines = []
     rows = []
-    for count, each in enumerate(tested, 1):
-        known = [each.claim.where] if each.claim.where else []
-        if each.published is not None:
-            known.append(f"published {_printed(each)}")
-        if each.contrast:
-            worse, better, seeds, *numbers = _measured(each.contrast)
+    for count, test in enumerate(tested, 1):
+        known = []
+        if test.claim.where:
+            known.append(test.claim.where)
+        if test.published is not None:
+            known.append(f"published {_printed(test)}")
+        if test.contrast:
+            worse, better, seeds, *numbers = _measured(test.contrast)
             known.append(f"seeds {seeds}")
             rows.append([str(count), worse, better, *numbers])
-        claim = f"{count}  {each.claim.claim}: {verdict(each.contrast)} ({'; '.join(known)})"
+        outcome = verdict(test.contrast)
+        claim = f"{count}  {test.claim.claim}: {outcome} ({'; '.join(known)})"
         lines.append(wrapped(claim))
     if rows:
         headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
@@ -166,7 +173,8 @@ def _printed(tested: Tested) -> Cell:
 
 
 def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) -> list[str]:
-    over = {" and ".join(each.contrast["over"]) for each in tested if each.contrast}
+    contrasts = [test.contrast for test in tested if test.contrast]
+    over = {" and ".join(contrast["over"]) for contrast in contrasts}
     notes = [measured_on]
     if over:
         units = " or over ".join(sorted(over))

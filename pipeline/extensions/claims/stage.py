@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 
 from pipeline.extensions.claims import claims
@@ -50,21 +50,20 @@ def study(paths: Paths, settings: Settings, options: StudyOptions) -> None:
         failed = _train(paths, settings, sides, options.changed)
     heads = _finished(paths, run, sides)
     protocol = manifest.dataset(run.dataset, paths.root).protocols_of(options.split)[0]
-    of_split = settings.model_copy(
-        update={"score": settings.score.model_copy(update={"split": options.split})}
-    )
+    scoring = settings.score.model_copy(update={"split": options.split})
+    of_split = settings.model_copy(update={"score": scoring})
     measured: dict[SystemOfClaim, list[Metrics]] = {}
     for side in sides:
         seeds = tuple(seed for seed in run.seeds if (side, seed) in heads)
         if seeds:
             measured[side] = _measure(paths, of_split, side, seeds, protocol)
     tested = _test(known, measured, settings)
-    schedules = _schedules([folder for of_side in heads.values() for folder in of_side])
-    heading = (
-        f"{run.dataset}, {options.split}; {run.features[0]} features (R), {run.texts[0]}, {schedules}seeds "
-        f"{', '.join(map(str, run.seeds))}."
-    )
-    _write(paths.claims, tested, options.split, claims.to_markdown(tested, heading, failed))
+    schedules = _schedules(list(chain(*heads.values())))
+    inputs = f"{run.features[0]} features (R), {run.texts[0]}"
+    seeds_of_run = ", ".join(map(str, run.seeds))
+    heading = f"{run.dataset}, {options.split}; {inputs}, {schedules}seeds {seeds_of_run}."
+    table = claims.to_markdown(tested, heading, failed)
+    _write(paths.claims, tested, options.split, table)
     terminal.echo(claims.to_text(tested, heading, failed))
     say(f"{paths.claims}, and {paths.claims.with_suffix('.md').name} as a table", err=False)
 
@@ -164,9 +163,8 @@ def _test(
     for place, claim in enumerate(known):
         if claim.better in measured and claim.worse in measured:
             pairs[place] = (measured[claim.worse], measured[claim.better])
-    contrasts = contrast.together(
-        [*pairs.values()], settings.evaluate.resamples, settings.evaluate.seed
-    )
+    testing = settings.evaluate
+    contrasts = contrast.together([*pairs.values()], testing.resamples, testing.seed)
     contrast_of = dict(zip(pairs, contrasts, strict=True))
     tested = []
     for place, claim in enumerate(known):
@@ -180,30 +178,31 @@ def _schedules(folders: Sequence[Path]) -> str:
     heads_of: dict[str, list[str]] = {}
     for folder in dict.fromkeys(folders):
         sizes = training.HeadArtefact.open(folder).request.training
+        epochs = counted(sizes.epochs, "epoch")
+        decay = counted(sizes.decay_epoch, "epoch")
         how = (
-            f"d = {sizes.dimension}, batch {sizes.batch_size}, {counted(sizes.epochs, 'epoch')}, rate × 0.1 after "
-            f"{counted(sizes.decay_epoch, 'epoch')}, {sizes.precision}"
+            f"d = {sizes.dimension}, batch {sizes.batch_size}, {epochs}, rate × 0.1 after {decay}, "
+            f"{sizes.precision}"
         )
         heads_of.setdefault(how, []).append(folder.name)
     if len(heads_of) < 2:
         return "".join(f"{how}; " for how in heads_of)
-    return "heads differ: " + "".join(
-        f"{how} ({', '.join(names)}); " for how, names in heads_of.items()
-    )
+    text = "heads differ: "
+    for how, names in heads_of.items():
+        text += f"{how} ({', '.join(names)}); "
+    return text
 
 
 def _write(path: Path, tested: Sequence[Tested], split: str, table: str) -> None:
     """Write the verdicts as JSON, and beside them the table as Markdown."""
     rows = []
     for of_claim in tested:
-        rows.append(
-            {
-                **of_claim.claim.model_dump(),
-                "published_difference": of_claim.published,
-                "measured": of_claim.contrast,
-                "verdict": claims.verdict(of_claim.contrast),
-                "split": split,
-            }
-        )
+        result = {
+            "published_difference": of_claim.published,
+            "measured": of_claim.contrast,
+            "verdict": claims.verdict(of_claim.contrast),
+            "split": split,
+        }
+        rows.append(of_claim.claim.model_dump() | result)
     atomic.write_text(path.with_suffix(".md"), f"{table}\n")
     atomic.write_json(path, rows)

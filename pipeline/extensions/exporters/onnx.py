@@ -106,16 +106,11 @@ def write(head: Head, folder: Path) -> dict[str, Any]:
         name = "tokens"
         example = torch.zeros(2, 5, dtype=torch.int64)
         tokenizer = _tokenizer(text, tower, longest)
-    images = _graph(
-        folder / "images.onnx",
-        _Side(embed_images, model),
-        "items",
-        torch.zeros(2, 5, width),
-        stored.items,
-    )
-    captions = _graph(
-        folder / "captions.onnx", _Side(embed_captions, model, network), name, example, longest
-    )
+    image_side = _Side(embed_images, model)
+    image_example = torch.zeros(2, 5, width)
+    images = _graph(folder / "images.onnx", image_side, "items", image_example, stored.items)
+    caption_side = _Side(embed_captions, model, network)
+    captions = _graph(folder / "captions.onnx", caption_side, name, example, longest)
     captions |= {
         "text": head.artefact.request.text,
         "tokenizer": None,
@@ -162,15 +157,14 @@ def _graph(file: Path, side: nn.Module, name: str, example: Tensor, longest: int
             external_data=False,
             verbose=False,
         )
+    dtype = str(example.dtype).removeprefix("torch.")
     shape = [batch, name, *example.shape[2:]]
+    inputs = {name: [dtype, shape], "counts": ["int64", [batch]]}
     return {
         "graph": file.name,
         "longest": longest,
         "outputs": {"vectors": ["float32", [batch]]},
-        "inputs": {
-            name: [str(example.dtype).removeprefix("torch."), shape],
-            "counts": ["int64", [batch]],
-        },
+        "inputs": inputs,
     }
 
 
@@ -202,11 +196,14 @@ def _of_tower(tower: TextTower) -> Tokenizer | None:
 def _of_words(text: BiGRUText) -> Tokenizer:
     words = text.vocabulary.words
     tokenizer = Tokenizer(models.WordLevel(text.vocabulary.numbers, UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()])
+    steps = [normalizers.NFC(), normalizers.Lowercase()]
+    tokenizer.normalizer = normalizers.Sequence(steps)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(WORDS), "removed", invert=True)
-    start = words[text.before[0]]
-    end = words[text.after[0]]
+    (before,) = text.before
+    (after,) = text.after
+    start = words[before]
+    end = words[after]
     tokenizer.post_processor = processors.TemplateProcessing(
-        f"{start} $A {end}", None, [(start, text.before[0]), (end, text.after[0])]
+        f"{start} $A {end}", None, [(start, before), (end, after)]
     )
     return tokenizer

@@ -18,7 +18,7 @@ from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.tables import text
-from pipeline.judge.tables.table import MISSING, grid, number
+from pipeline.judge.tables.table import MISSING, Cell, grid, number
 from pipeline.make import dual_encoders, training
 from stages import scored_systems
 from stages.progress import say
@@ -167,7 +167,7 @@ def _tell(accuracies: Sequence[accuracy.Accuracy], result: dict[str, Any]) -> No
     counts = []
     for measured in accuracies:
         value = number(measured.value, (measured.low, measured.high))
-        control = MISSING
+        control: str | Cell = MISSING
         if measured.other_image is not None:
             control = number(measured.other_image)
         shares.append((measured.name, value, control, number(measured.chance)))

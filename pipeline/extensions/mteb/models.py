@@ -42,16 +42,14 @@ def meta(name: str, revision: str, kind: str, **known: Any) -> ModelMeta:
     extras.require("mteb", "a model of mteb")
     from mteb.models.model_meta import ModelMeta
 
-    return ModelMeta.create_empty(
-        {
-            "name": f"vse-pipeline/{name}",
-            "revision": revision[:40],
-            "model_type": [kind],
-            "modalities": ["image", "text"],
-            "framework": ["PyTorch"],
-            **known,
-        }
-    )
+    described = {
+        "name": f"vse-pipeline/{name}",
+        "revision": revision[:40],
+        "model_type": [kind],
+        "modalities": ["image", "text"],
+        "framework": ["PyTorch"],
+    }
+    return ModelMeta.create_empty(described | known)
 
 
 class MtebEncoder:
@@ -77,8 +75,10 @@ class MtebEncoder:
                 f"{name}: scores pairs and embeds nothing; make a cross-encoder of it: MtebCrossEncoder"
             )
         prepared = head.new_images()
+        dimension = head.model.dimension
+        described = meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=dimension)
         return cls(
-            meta(f"{dataset}-{name}", head.checkpoint, "dense", embed_dim=head.model.dimension),
+            described,
             lambda batch: head.embed_photographs(batch, prepared),
             lambda batch: head.embed_captions(batch, 32),
         )
@@ -91,11 +91,13 @@ class MtebEncoder:
         opened = dual_encoders.load(model, dual_encoders.Usage(prompt, device=device))
         name = model.replace(":", "/").rpartition("/")[2]
         revision = digest(dict(opened.files))
-        return cls(
-            meta(name, revision, "dense", max_tokens=opened.token_limit),
-            lambda batch: opened.embed_images([opened.prepare(image) for image in batch]),
-            opened.embed_captions,
-        )
+        described = meta(name, revision, "dense", max_tokens=opened.token_limit)
+
+        def embed_images(batch: Sequence[Image.Image]) -> np.ndarray:
+            prepared = [opened.prepare(image) for image in batch]
+            return opened.embed_images(prepared)
+
+        return cls(described, embed_images, opened.embed_captions)
 
     def encode(self, inputs: Iterable[Mapping[str, Any]], **asked: Any) -> np.ndarray:
         """Embed images, or texts, or both as the sum of their vectors, as mteb's own models do:
@@ -113,9 +115,8 @@ class MtebEncoder:
             if "text" in batch:
                 sides.append(self._captions(batch["text"]))
             if not sides:
-                raise InputError(
-                    f"inputs with {', '.join(map(str, batch))}: expected image or text"
-                )
+                kinds = ", ".join(map(str, batch))
+                raise InputError(f"inputs with {kinds}: expected image or text")
             vectors.append(np.sum(sides, axis=0))
         return np.concatenate(vectors)
 
@@ -143,7 +144,8 @@ class Images:
 
     def row(self, image: Image.Image) -> int:
         """Look up an image, or prepare it."""
-        key = hashlib.sha256(repr(image.size).encode() + image.tobytes()).hexdigest()
+        size = repr(image.size).encode()
+        key = hashlib.sha256(size + image.tobytes()).hexdigest()
         if key not in self.rows:
             items, counts = self.new.items([image])
             self.rows[key] = len(self.items)
@@ -195,7 +197,8 @@ class MtebCrossEncoder:
         texts = list(dict.fromkeys(pairs_texts))
         place = {text: number for number, text in enumerate(texts)}
         caption = np.array([place[text] for text in pairs_texts])
-        return self._head.score_pairs(images, rows, self._head.read(texts), caption, PAIRS)
+        read_texts = self._head.read(texts)
+        return self._head.score_pairs(images, rows, read_texts, caption, PAIRS)
 
 
 def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
@@ -206,9 +209,8 @@ def _column(inputs: Iterable[Mapping[str, Any]]) -> tuple[str, list[Any]]:
             if kind in batch:
                 values.setdefault(kind, []).extend(batch[kind])
     if len(values) != 1:
-        raise InputError(
-            f"a pair's side: expected an image or a text, got {' and '.join(values) or 'neither'}"
-        )
+        received = " and ".join(values) or "neither"
+        raise InputError(f"a pair's side: expected an image or a text, got {received}")
     return next(iter(values.items()))
 
 
@@ -235,11 +237,15 @@ def of_split(manifest: Manifest, split: str, direction: Direction) -> AbsTaskRet
     for caption, image in enumerate(part.caption_image):
         if image < 0:
             continue  # a candidate that is right for no image
-        query, match = image_ids[image], caption_ids[caption]
+        query = image_ids[image]
+        match = caption_ids[caption]
         if direction == "t2i":
             query, match = match, query
         relevant.setdefault(query, {})[match] = 1
-    queries, corpus = (images, captions) if direction == "i2t" else (captions, images)
+    queries = images
+    corpus = captions
+    if direction == "t2i":
+        queries, corpus = corpus, queries
     name = manifest.dataset
     described = TaskMetadata(
         name=f"{name}-{split}-{direction}",

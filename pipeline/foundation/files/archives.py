@@ -22,9 +22,7 @@ class Headers:
     """A tar's bytes for reading its headers alone, of which none may claim more than a name's."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.tell = file.tell
-        self.seek = file.seek
-        self._file = file
+        self.tell, self.seek, self._file = file.tell, file.seek, file
 
     def read(self, size: int) -> bytes:
         """The next bytes of a header, see `BinaryIO.read`."""

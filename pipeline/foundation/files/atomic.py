@@ -36,9 +36,7 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     # cut; False for files that are made again if they are damaged.
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    writing = _renaming(path, durable)
-    if streams.is_stream(path):
-        writing = _sending(path)
+    writing = _sending(path) if streams.is_stream(path) else _renaming(path, durable)
     try:
         with writing as partial:
             yield partial

@@ -3,10 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-MATCHES = "matches"
-DIFFERS = "differs"
-MISSING = "missing"
-NOT_RECORDED = "not recorded"
+MATCHES, DIFFERS, MISSING, NOT_RECORDED = "matches", "differs", "missing", "not recorded"
 
 
 @dataclass(frozen=True)

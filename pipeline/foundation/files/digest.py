@@ -23,8 +23,7 @@ def digest(value: Any) -> str:
 
 def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
     """SHA-256 of the JSON list [FIRST, [ROW, ...]], with `AT_ONCE` rows in memory at a time."""
-    left = iter(rows)
-    between = ""
+    left, between = iter(rows), ""
     hashed = hashlib.sha256(f"[{json.dumps(first, ensure_ascii=False)}, [".encode())
     while True:
         some = list(islice(left, AT_ONCE))

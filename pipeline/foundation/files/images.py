@@ -29,10 +29,7 @@ MAX_BYTES = 2_000_000_000  # of a file, which is read whole: those pixels as flo
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO")
 
-# tags of TIFF
-DNG_VERSION = 50706
-SUBFILE_TYPE = 254
-SUB_IFDS = 330
+DNG_VERSION, SUBFILE_TYPE, SUB_IFDS = 50706, 254, 330  # tags of TIFF
 
 MISSING = "no such file"
 TRUNCATED = "truncated: the end of the file is missing"
@@ -92,15 +89,11 @@ def _reason(content: bytes, error: Exception) -> str:
         if isinstance(error, Image.DecompressionBombError)
         else f"{type(error).__name__}: {error}"
     )
-    if "truncated" in message.lower():
-        return TRUNCATED
-    return message.splitlines()[0]
+    return TRUNCATED if "truncated" in message.lower() else message.splitlines()[0]
 
 
 def _picture(content: bytes) -> io.BytesIO:
-    if content.startswith(png.SIGNATURE):
-        content = png.picture(content)
-    return io.BytesIO(content)
+    return io.BytesIO(png.picture(content) if content.startswith(png.SIGNATURE) else content)
 
 
 def _heif(content: bytes) -> tuple[str, ...]:

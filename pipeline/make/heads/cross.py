@@ -40,18 +40,19 @@ def first_encoded(layers: nn.ModuleList, sequence: Tensor, mask: Tensor | None) 
     attention = layer.attention.self
     first = sequence[:, :1]
     heads = (attention.num_attention_heads, attention.attention_head_size)
-    query, key, value = (
-        project(states).unflatten(2, heads).transpose(1, 2)
-        for project, states in (
-            (attention.query, first),
-            (attention.key, sequence),
-            (attention.value, sequence),
-        )
-    )
+
+    def by_head(states: Tensor) -> Tensor:
+        return states.unflatten(2, heads).transpose(1, 2)
+
+    query = by_head(attention.query(first))
+    key = by_head(attention.key(sequence))
+    value = by_head(attention.value(sequence))
     dropout = attention.dropout.p if layer.training else 0.0
     seen = scaled_dot_product_attention(query, key, value, mask, dropout)
-    attended = layer.attention.output(seen.transpose(1, 2).flatten(2), first)
-    return layer.output(layer.intermediate(attended), attended)[:, 0]
+    joined = seen.transpose(1, 2).flatten(2)
+    attended = layer.attention.output(joined, first)
+    inner = layer.intermediate(attended)
+    return layer.output(inner, attended)[:, 0]
 
 
 def mask_of(valid: Tensor) -> Tensor | None:
@@ -108,7 +109,8 @@ class CrossEncoder(HeadNetwork):
         self.bert: Any = text.network(pooler=True)  # type: ignore[attr-defined]
         of_checkpoint = self.bert.encoder.layer
         layers = options.layers or []
-        if layers != sorted({*layers} & {*range(len(of_checkpoint))}):
+        possible = range(len(of_checkpoint))
+        if layers != [layer for layer in possible if layer in layers]:
             raise InputError(
                 f"architecture.layers: expected ascending numbers of the checkpoint's layers, 0 to "
                 f"{len(of_checkpoint) - 1}, got {layers}"
@@ -140,7 +142,8 @@ class CrossEncoder(HeadNetwork):
     @property
     def pretrained(self) -> dict[str, nn.Module]:
         """BERT's own parts, as "text"."""
-        return {"text": nn.ModuleList([self.bert.embeddings, self.bert.encoder, self.bert.pooler])}
+        parts = [self.bert.embeddings, self.bert.encoder, self.bert.pooler]
+        return {"text": nn.ModuleList(parts)}
 
     def words(self, tokens: Tensor) -> Tensor:
         """Compute the first layer's input of captions, int64 [B, T]: [B, up to T, hidden]."""
@@ -160,7 +163,8 @@ class CrossEncoder(HeadNetwork):
     def embed_images(self, images: Side) -> Tensor:
         start = torch.full((len(images), 1), self.start, device=images.values.device)
         first = self.words(start)
-        sequence = torch.cat([first, self.items(images.values).to(first.dtype)], 1)
+        items = self.items(images.values).to(first.dtype)
+        sequence = torch.cat([first, items], 1)
         return self._pooled(sequence, images.counts + 1, self.image_pooling)
 
     def embed_captions(self, captions: Side) -> Tensor:
@@ -176,12 +180,15 @@ class CrossEncoder(HeadNetwork):
         """Score P pairs of outputs of `words` and `items`: logits of a negative and of a positive,
         float32 [P, 2].
         """
+        longest = words.shape[1]
+        most_items = items.shape[1]
         # Both may have been cut.
-        lengths = lengths.clamp(max=words.shape[1])
-        counts = counts.clamp(max=items.shape[1])
-        valid = [valid_slots(lengths, words.shape[1]), valid_slots(counts, items.shape[1])]
+        lengths = lengths.clamp(max=longest)
+        counts = counts.clamp(max=most_items)
+        valid_words = valid_slots(lengths, longest)
+        valid_items = valid_slots(counts, most_items)
         sequence = torch.cat([words, items.to(words.dtype)], 1)
-        mask = mask_of(torch.cat(valid, 1))
+        mask = mask_of(torch.cat([valid_words, valid_items], 1))
         cosine = self.pair_score == "cosine"
         run = encode if cosine else first_encoded
         encoded = run(self.bert.encoder.layer, sequence, mask).float()
@@ -189,21 +196,19 @@ class CrossEncoder(HeadNetwork):
             if not cosine:
                 pooled = torch.tanh(self.bert.pooler.dense(encoded))
                 return self.classifier(self.class_dropout(pooled))
-            caption = normalize(self.text_pooling(encoded[:, : words.shape[1]], lengths), dim=-1)
-            image = normalize(self.image_pooling(encoded[:, words.shape[1] :], counts), dim=-1)
-            half = (caption * image).sum(-1) / (2 * TEMPERATURE)
+            caption = self.text_pooling(encoded[:, :longest], lengths)
+            image = self.image_pooling(encoded[:, longest:], counts)
+            cosines = (normalize(caption, dim=-1) * normalize(image, dim=-1)).sum(-1)
+            half = cosines / (2 * TEMPERATURE)
             return torch.stack([-half, half], 1)
 
     def forward(self, captions: Side, images: Side, caption: Tensor, image: Tensor) -> Tensor:
         """Score pairs, float32 [P, 2], of captions and images, each of which enters the first layer
         once.
         """
-        return self.logits(
-            self.words(captions.values)[caption],
-            captions.counts[caption],
-            self.items(images.values)[image],
-            images.counts[image],
-        )
+        words = self.words(captions.values)[caption]
+        items = self.items(images.values)[image]
+        return self.logits(words, captions.counts[caption], items, images.counts[image])
 
 
 PairObjective: TypeAlias = Callable[[Tensor], Tensor]
@@ -225,7 +230,8 @@ def listwise(logits: Tensor) -> Tensor:
     2007).
     """
     scores = margins(logits)
-    return cross_entropy(scores, scores.new_zeros(len(scores), dtype=torch.int64))
+    first = scores.new_zeros(len(scores), dtype=torch.int64)
+    return cross_entropy(scores, first)
 
 
 def margins(logits: Tensor) -> Tensor:

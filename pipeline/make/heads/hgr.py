@@ -60,11 +60,12 @@ class HGR(Interaction):
         self.sharpness = options.sharpness
         self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
         self.dropout = nn.Dropout(recipe.dropout)
-        self.image_pooling, self.text_pooling = (
-            pooling.build(side.name, self.dimension, **side.options)
-            for side in (recipe.image_pooling, recipe.text_pooling)
-        )
-        self.text = with_dropout(text.encoder(self.dimension, training), recipe.dropout)
+        of_images = recipe.image_pooling
+        of_captions = recipe.text_pooling
+        self.image_pooling = pooling.build(of_images.name, self.dimension, **of_images.options)
+        self.text_pooling = pooling.build(of_captions.name, self.dimension, **of_captions.options)
+        encoder = text.encoder(self.dimension, training)
+        self.text = with_dropout(encoder, recipe.dropout)
         self.roles = nn.Embedding(len(ROLES), self.dimension)
         self.graph = GraphAttention(self.dimension, options.graph_dropout)
 
@@ -77,7 +78,9 @@ class HGR(Interaction):
         events, verbs, objects = (self.dropout(level(items)) for level in self.levels)
         padding = ~valid_slots(counts, items.shape[1])[..., None]
         event = normalize(self.image_pooling(events, counts), dim=-1)
-        return event, verbs.masked_fill(padding, 0.0), objects.masked_fill(padding, 0.0), counts
+        verbs = verbs.masked_fill(padding, 0.0)
+        objects = objects.masked_fill(padding, 0.0)
+        return event, verbs, objects, counts
 
     def caption_parts(self, captions: Side) -> Parts:
         """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a
@@ -89,8 +92,10 @@ class HGR(Interaction):
         event = self.text_pooling(words, captions.counts)
         present = graphs.spans.any(2)
         spanned = words[:, None].masked_fill(~graphs.spans[..., None], float("-inf"))
-        phrases = spanned.amax(2).masked_fill(~present[..., None], 0.0) * self.roles(graphs.roles)
-        nodes = self.graph(torch.cat([event[:, None], phrases], 1), graphs.edges)
+        greatest = spanned.amax(2).masked_fill(~present[..., None], 0.0)
+        phrases = greatest * self.roles(graphs.roles)
+        whole_and_phrases = torch.cat([event[:, None], phrases], 1)
+        nodes = self.graph(whole_and_phrases, graphs.edges)
         return normalize(nodes, dim=-1), present
 
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:
@@ -104,11 +109,13 @@ class HGR(Interaction):
         else:
             whole = event @ nodes[:, 0].T
             present = present[None]
-        for level, slots in zip(levels, (slice(0, VERBS), slice(VERBS, PHRASES)), strict=True):
+        phrases = nodes[:, 1:]
+        slots_of_levels = (slice(0, VERBS), slice(VERBS, PHRASES))
+        for level, slots in zip(levels, slots_of_levels, strict=True):
             frames = level.float()
-            phrases = nodes[:, 1:][:, slots]
-            products = all_products(phrases, frames, paired)
-            whole = whole + self._mean_over_phrases(products, frames, counts, present[..., slots])
+            products = all_products(phrases[:, slots], frames, paired)
+            similarity = self._mean_over_phrases(products, frames, counts, present[..., slots])
+            whole = whole + similarity
         return whole / LEVELS
 
     def products(self, images: Parts, captions: Parts) -> int:
@@ -124,10 +131,12 @@ class HGR(Interaction):
         valid = valid_slots(counts, frames.shape[1])[:, None, None]
         lengths = frames.norm(dim=2).clamp(min=1e-9)
         cosines = products / lengths[:, None, None]
-        weights = self.sharpness * normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
-        weights = weights.masked_fill(~valid, float("-inf")).softmax(3)
+        relative = normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
+        logits = self.sharpness * relative
+        weights = logits.masked_fill(~valid, float("-inf")).softmax(3)
         similarity = cosine_with_attended(products, weights, frames)
-        return (similarity * present).sum(2) / present.sum(2).clamp(min=1)
+        phrases = present.sum(2).clamp(min=1)
+        return (similarity * present).sum(2) / phrases
 
 
 class GraphAttention(nn.Module):
@@ -137,7 +146,9 @@ class GraphAttention(nn.Module):
 
     def __init__(self, dim: int, dropout: float) -> None:
         super().__init__()
-        self.query, self.key = (nn.Linear(dim, max(1, dim // 2)) for _ in range(2))
+        hidden = max(1, dim // 2)
+        self.query = nn.Linear(dim, hidden)
+        self.key = nn.Linear(dim, hidden)
         self.context = nn.Linear(dim, dim, bias=False)
         self.norm = nn.LayerNorm(dim)
         self.dropout = nn.Dropout(dropout)

@@ -89,8 +89,9 @@ class LateInteraction(Interaction):
             return sum_of_best(products, item, word) / lengths
         # Each word with the mean of the items, weighted by its attention.
         positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
-        weights = self.sharpness * normalize(positive, dim=2)  # over a caption's words
-        weights = weights.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
+        relative = normalize(positive, dim=2)  # over a caption's words
+        logits = self.sharpness * relative
+        weights = logits.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
         cosines = cosine_with_attended(products, weights, items)
         return cosines.masked_fill(~word, 0.0).sum(2) / lengths
 
@@ -101,10 +102,12 @@ def sum_of_best(products: Tensor, item: Tensor, word: Tensor) -> Tensor:
 
     item [I, 1, N] and word [., C, T] are false for padding.
     """
-    best = products.masked_fill(~item[:, :, None], float("-inf")).amax(3)
+    present = products.masked_fill(~item[:, :, None], float("-inf"))
+    best = present.amax(3)
     return best.masked_fill(~word, 0.0).sum(2)
 
 
 def _units(vectors: Tensor, counts: Tensor) -> Tensor:
     valid = valid_mask(vectors, counts)
-    return normalize(vectors.masked_fill(~valid[..., None], 0.0), dim=-1)
+    present = vectors.masked_fill(~valid[..., None], 0.0)
+    return normalize(present, dim=-1)

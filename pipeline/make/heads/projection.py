@@ -30,7 +30,8 @@ class ItemMoments:
         """Compute the moments of rows [M, D] in float32 or better."""
         values = values.to(torch.promote_types(values.dtype, torch.float32))
         mean = values.mean(0)
-        return cls(len(values), mean, (values - mean).square().sum(0))
+        squares = (values - mean).square().sum(0)
+        return cls(len(values), mean, squares)
 
     @classmethod
     def of_all(cls, parts: Iterable[ItemMoments]) -> ItemMoments:
@@ -64,8 +65,9 @@ class ItemNorm(nn.BatchNorm1d):
         assert self.num_batches_tracked is not None
         assert self.momentum is not None
         with torch.no_grad():
+            unbiased = moments.squares / max(moments.count - 1, 1)
             self.running_mean.lerp_(moments.mean, self.momentum)
-            self.running_var.lerp_(moments.squares / max(moments.count - 1, 1), self.momentum)
+            self.running_var.lerp_(unbiased, self.momentum)
             self.num_batches_tracked += 1
 
     def forward(self, values: Tensor) -> Tensor:
@@ -101,9 +103,9 @@ class ResidualProjection(nn.Module):
         super().__init__()
         hidden = max(1, dimension // 2)
         self.linear = LinearProjection(width, dimension)
-        self.mlp = nn.Sequential(
-            nn.Linear(width, hidden), ItemNorm(hidden), nn.ReLU(), nn.Linear(hidden, dimension)
-        )
+        first = nn.Linear(width, hidden)
+        second = nn.Linear(hidden, dimension)
+        self.mlp = nn.Sequential(first, ItemNorm(hidden), nn.ReLU(), second)
 
     @property
     def norm(self) -> ItemNorm:
@@ -121,8 +123,10 @@ class ResidualProjection(nn.Module):
         valid_items = _places(items, counts)
         present = self._present(items, valid_items)
         projected = self.mlp(present).add_(self.linear(present, counts))
-        padded = projected.new_zeros(items[..., 0].numel(), projected.shape[-1])
-        return padded.index_copy_(0, valid_items, projected).unflatten(0, items.shape[:2])
+        samples, slots, _ = items.shape
+        padded = projected.new_zeros(samples * slots, projected.shape[-1])
+        padded.index_copy_(0, valid_items, projected)
+        return padded.unflatten(0, (samples, slots))
 
     def _present(self, items: Tensor, valid_items: Tensor) -> Tensor:
         kind = items.device.type

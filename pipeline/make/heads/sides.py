@@ -64,7 +64,9 @@ class Side:
     def split(self, pieces: int) -> Iterator[Self]:
         """Divide the n into pieces, in order."""
         for rows in torch.arange(len(self)).chunk(pieces):
-            yield self.take(slice(int(rows[0]), int(rows[-1]) + 1))
+            first = int(rows[0])
+            last = int(rows[-1])
+            yield self.take(slice(first, last + 1))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
         graphs = None
@@ -96,4 +98,5 @@ def joined(sides: Sequence[Side]) -> Side:
         if count:
             padding = values.new_zeros(count, longest - slots, *width)
             padded.append(torch.cat([values, padding], 1))
-    return Side(torch.cat(padded), torch.cat([side.counts for side in sides]))
+    counts = [side.counts for side in sides]
+    return Side(torch.cat(padded), torch.cat(counts))

@@ -71,10 +71,12 @@ class TwoTower(HeadNetwork):
         for chosen in (~long, long):
             part = chosen.nonzero()[:, 0]
             if len(part):
-                longest = int(counts[part].max())
+                lengths = counts[part]
+                cut = values[part, : int(lengths.max())]
                 parts.append(part)
-                vectors.append(self._embed_captions(values[part, :longest], counts[part]))
-        return torch.cat(vectors)[torch.cat(parts).argsort()]
+                vectors.append(self._embed_captions(cut, lengths))
+        in_order = torch.cat(parts).argsort()
+        return torch.cat(vectors)[in_order]
 
     def _embed_captions(self, values: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
         words = self.text(values, counts)

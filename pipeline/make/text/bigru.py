@@ -55,7 +55,8 @@ class BiGRU(nn.Module):
             onward = partial(_read, self.onward)
             rearward = partial(_read, self.rearward)
             return read_both(onward, rearward, self.embedding(tokens), lengths)
-        packing = Packing.of(lengths.cpu(), tokens.shape[1]).to(tokens.device)
+        packing = Packing.of(lengths.cpu(), tokens.shape[1])
+        packing = packing.to(tokens.device)
         numbers = tokens.flatten()[packing.places]
         if tokens.device.type == "cpu":
             states = self._read_on_cpu(numbers, packing)
@@ -63,7 +64,8 @@ class BiGRU(nn.Module):
             words = dropout(self.embedding(numbers), self.dropout, self.training)
             states = self._read_by_torch(words, packing)
         padded = states.new_zeros(tokens.numel(), states.shape[1])
-        return padded.index_copy_(0, packing.places, states).view(*tokens.shape, -1)
+        padded.index_copy_(0, packing.places, states)
+        return padded.view(*tokens.shape, -1)
 
     def _read_on_cpu(self, numbers: torch.Tensor, packing: Packing) -> torch.Tensor:
         words, which = self._vectors(numbers)
@@ -78,7 +80,8 @@ class BiGRU(nn.Module):
         for each id.
         """
         if self.training and self.dropout:
-            return dropout(self.embedding(numbers), self.dropout), torch.arange(len(numbers))
+            words = dropout(self.embedding(numbers), self.dropout)
+            return words, torch.arange(len(numbers))
         different, which = numbers.unique(return_inverse=True)
         return self.embedding(different), which
 

@@ -102,7 +102,8 @@ class FeatureText(Text):
         """Compute captions by the engine: their values [C, N, D] and counts [C]."""
         parts = [padded([], self.made)]
         for start in range(0, len(texts), AT_ONCE):
-            parts.append(self.engine.items(texts[start : start + AT_ONCE]))
+            together = texts[start : start + AT_ONCE]
+            parts.append(self.engine.items(together))
         values, counts = zip(*parts, strict=True)
         return np.concatenate(values), np.concatenate(counts)
 

@@ -35,8 +35,10 @@ def read_both(
     The second reads each sequence in reverse. Padded values are unspecified.
     """
     place = torch.arange(items.shape[1], device=items.device)
-    turn = (counts[:, None] - 1 - place).clamp(min=0)[..., None]
-    turned = rearward(items.gather(1, turn.expand(-1, -1, items.shape[2])))
+    from_end = counts[:, None] - 1 - place
+    turn = from_end.clamp(min=0)[..., None]
+    turned_items = items.gather(1, turn.expand(-1, -1, items.shape[2]))
+    turned = rearward(turned_items)
     back = turned.gather(1, turn.expand(-1, -1, turned.shape[2]))
     return (onward(items) + back) / 2
 
@@ -64,7 +66,8 @@ class Packing:
         """
         rows = [torch.arange(0)]
         for last, step in pairwise(self.steps):
-            rows.append(torch.arange(last.start, last.start + step.stop - step.start))
+            count = step.stop - step.start
+            rows.append(torch.arange(last.start, last.start + count))
         return torch.cat(rows)
 
     @classmethod
@@ -72,18 +75,23 @@ class Packing:
         """Pack captions of lengths, int64 [B] on the CPU, in tokens of a width T."""
         longest_first = lengths.argsort(descending=True, stable=True)
         ordered = lengths[longest_first]
-        present = torch.arange(int(ordered[0])).unsqueeze(1) < ordered  # [steps, B]
+        number = torch.arange(int(ordered[0]))
+        present = number.unsqueeze(1) < ordered  # [steps, B]
         step, rank = present.nonzero(as_tuple=True)
         ends = present.sum(1).cumsum(0)
         starts = torch.cat([ends.new_zeros(1), ends[:-1]])
-        steps = [slice(start, end) for start, end in pairwise([0, *ends.tolist()])]
+        bounds = pairwise([0, *ends.tolist()])
+        steps = [slice(start, end) for start, end in bounds]
         places = longest_first[rank] * width + step
-        turned = starts[ordered[rank] - 1 - step] + rank
+        from_end = ordered[rank] - 1 - step
+        turned = starts[from_end] + rank
         return cls(steps, places, turned)
 
     def to(self, device: torch.device) -> Packing:
         """Move the indices to a device."""
-        return Packing(self.steps, self.places.to(device), self.turned.to(device))
+        places = self.places.to(device)
+        turned = self.turned.to(device)
+        return Packing(self.steps, places, turned)
 
 
 WEIGHTS = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
@@ -121,15 +129,17 @@ class ReadBoth(torch.autograd.Function):
         *weights: Tensor,
     ) -> Tensor:
         onward, rearward = directions(packing, short, weights)
-        (states, *saved), (turned, *others) = side_by_side(
+        read_onward, read_rearward = side_by_side(
             lambda part: part[0].forward(words, part[1]),
             (onward, which),
             (rearward, which[packing.turned]),
         )
         ctx.packing = packing
         ctx.short = short
-        ctx.save_for_backward(words, which, *weights, states, *saved, turned, *others)
-        return states.add(turned.index_select(0, packing.turned)).mul_(0.5)
+        ctx.save_for_backward(words, which, *weights, *read_onward, *read_rearward)
+        states = read_onward[0]
+        turned = read_rearward[0].index_select(0, packing.turned)
+        return states.add(turned).mul_(0.5)
 
     @staticmethod
     @once_differentiable
@@ -138,16 +148,17 @@ class ReadBoth(torch.autograd.Function):
         turned = ctx.packing.turned
         onward, rearward = directions(ctx.packing, ctx.short, tensors[:8])
         half = gradient * 0.5
-        (pairs, biases), (turned_pairs, turned_biases) = side_by_side(
+        turned_half = half.index_select(0, turned)
+        of_onward, of_rearward = side_by_side(
             lambda part: part[0].backward(words, *part[1:]),
             (onward, which, half, *tensors[8:11]),
-            (rearward, which[turned], half.index_select(0, turned), *tensors[11:]),
+            (rearward, which[turned], turned_half, *tensors[11:]),
         )
+        pairs, biases = of_onward
+        turned_pairs, turned_biases = of_rearward
         # The largest products of both directions come first.
-        in_turn = chain(*zip(pairs, turned_pairs, strict=True))
-        products = each(
-            lambda pair: (pair[0] @ pair[1]).to(gradient.dtype), list(in_turn), at_once=2
-        )
+        in_turn = list(chain(*zip(pairs, turned_pairs, strict=True)))
+        products = each(lambda pair: (pair[0] @ pair[1]).to(gradient.dtype), in_turn, at_once=2)
         of_state, of_word, of_words = products[::2]
         turned_of_state, turned_of_word, turned_of_words = products[1::2]
         return (
@@ -168,7 +179,9 @@ def directions(
     packing: Packing, short: torch.dtype, weights: Sequence[Tensor]
 ) -> tuple[Direction, Direction]:
     """Build both directions, from four weights of the forward GRU and then four of the other."""
-    return Direction(packing, short, *weights[:4]), Direction(packing, short, *weights[4:])
+    onward = Direction(packing, short, *weights[:4])
+    rearward = Direction(packing, short, *weights[4:])
+    return onward, rearward
 
 
 class Direction:
@@ -201,8 +214,10 @@ class Direction:
         [M, d].
         """
         d = self.dim
-        of_gates = self.bias_words[: 2 * d] + self.bias_state[: 2 * d]
-        bias = torch.cat([of_gates, self.bias_words[2 * d :]])
+        r_and_z = slice(0, 2 * d)
+        n = slice(2 * d, 3 * d)
+        of_gates = self.bias_words[r_and_z] + self.bias_state[r_and_z]
+        bias = torch.cat([of_gates, self.bias_words[n]])
         of_words = words.to(self.short) @ self.of_words.T + bias
         gates = of_words.index_select(0, which)
         states = words.new_empty(len(which), d)
@@ -212,12 +227,12 @@ class Direction:
             state = state[: step.stop - step.start]
             if step.start:
                 product = state.to(self.short) @ self.of_state.T
-                gates[step, : 2 * d].add_(product[:, : 2 * d])
-                torch.add(product[:, 2 * d :], self.bias_state[2 * d :], out=inner[step])
+                gates[step, r_and_z].add_(product[:, r_and_z])
+                torch.add(product[:, n], self.bias_state[n], out=inner[step])
             else:
-                inner[step] = self.bias_state[2 * d :]
-            r, z = gates[step, : 2 * d].sigmoid_().split(d, dim=1)
-            candidate = gates[step, 2 * d :].addcmul_(r, inner[step])
+                inner[step] = self.bias_state[n]
+            r, z = gates[step, r_and_z].sigmoid_().split(d, dim=1)
+            candidate = gates[step, n].addcmul_(r, inner[step])
             # With AVX-512 twelve times as fast as torch's.
             np.tanh(candidate.numpy(), out=candidate.numpy())
             state = torch.lerp(candidate, state, z, out=states[step])
@@ -255,7 +270,8 @@ class Direction:
             exact = [_exact(place, gates.dtype) for place in gate_gradients]
             of_r, of_z, of_inner, of_n = exact
             torch.mul(here, 1 - z, out=of_n)
-            torch.sub(before[step], n, out=of_z).mul_(of_n).mul_(z)
+            torch.sub(before[step], n, out=of_z)
+            of_z.mul_(of_n).mul_(z)
             of_n.addcmul_(of_n * n, n, value=-1)
             torch.mul(of_n, r, out=of_inner)
             torch.mul(of_inner, inner[step], out=of_r)
@@ -263,17 +279,17 @@ class Direction:
             for place, values in zip(gate_gradients, exact, strict=True):
                 place.copy_(values)  # this costs nothing where they are the same tensor
             if step.start:
-                carried = here.mul_(z).add_(of_b[step] @ self.of_state)
+                of_previous = of_b[step] @ self.of_state
+                carried = here.mul_(z).add_(of_previous)
         # a_r and b_r have one gradient, a_z and b_z as well
         of_a = _sum_by_word(of_b, which, len(words))
         of_a[:, 2 * d :] = _sum_by_word(of_a_n, which, len(words))
-        pairs = [
-            (of_b[later].T, before[later].to(self.short)),
-            (of_a.T, words.to(self.short)),
-            (of_a, self.of_words),
-        ]
-        biases = (of_a.sum(0, dtype=gates.dtype), of_b.sum(0, dtype=gates.dtype))
-        return pairs, biases
+        of_state_weight = (of_b[later].T, before[later].to(self.short))
+        of_word_weight = (of_a.T, words.to(self.short))
+        of_words = (of_a, self.of_words)
+        of_bias_words = of_a.sum(0, dtype=gates.dtype)
+        of_bias_state = of_b.sum(0, dtype=gates.dtype)
+        return [of_state_weight, of_word_weight, of_words], (of_bias_words, of_bias_state)
 
 
 def _exact(place: Tensor, dtype: torch.dtype) -> Tensor:

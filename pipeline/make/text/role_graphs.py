@@ -48,7 +48,9 @@ NOUNS = 6
 PHRASES = VERBS + NOUNS
 # A graph in a manifest: phrases, each a role with the numbers of its words, and edges from verbs to
 # other phrases.
-PARSED = TypeAdapter(tuple[list[tuple[str, list[StrictInt]]], list[tuple[StrictInt, StrictInt]]])
+ParsedPhrase = tuple[str, list[StrictInt]]
+ParsedEdge = tuple[StrictInt, StrictInt]
+PARSED = TypeAdapter(tuple[list[ParsedPhrase], list[ParsedEdge]])
 
 
 class Graph(NamedTuple):
@@ -92,9 +94,10 @@ def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
         graphs = [""] * len(captions)
     missing = [caption for caption, graph in zip(captions, graphs, strict=True) if not graph]
     if missing:
+        example = missing[0][:60]
         raise InputError(
             f"the head reads role graphs, and {len(missing)} of {len(captions)} captions have none, such "
-            f"as {missing[0][:60]!a}; give HGR's sent2rolegraph.augment.json to `pipeline manifest "
+            f"as {example!a}; give HGR's sent2rolegraph.augment.json to `pipeline manifest "
             "--role-graphs FILE`"
         )
 
@@ -136,7 +139,8 @@ def _positions(text: TokenText, caption: str, words: Sequence[Sequence[int]]) ->
         start = 1 + len(pieces)  # position 0 is the start
         pieces += chain(*alone)
         end = 1 + len(pieces)
-        positions.append(list(range(min(start, room), min(end, room))))
+        positions_of_word = range(min(start, room), min(end, room))
+        positions.append(list(positions_of_word))
     if pieces != list(chain(*words)):
         raise InputError(
             f"the caption {caption[:60]!a} is not read word by word, so its role graph cannot be placed; "
@@ -179,23 +183,30 @@ def _fits(
         if not all(0 <= word < words for word in span):
             return False
     for verb, other in pairs:
-        if not (0 <= verb < len(phrases) and 0 <= other < len(phrases)):
+        if min(verb, other) < 0 or max(verb, other) >= len(phrases):
             return False
-        if phrases[verb][0] != VERB or phrases[other][0] == VERB:
+        role, _ = phrases[verb]
+        other_role, _ = phrases[other]
+        if role != VERB or other_role == VERB:
             return False
     return True
 
 
 def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
     """Stack the graphs of captions that are padded to `width` token ids."""
-    spans = np.zeros((len(graphs), PHRASES, width), bool)
-    edges = np.zeros((len(graphs), 1 + PHRASES, 1 + PHRASES), bool)
+    count = len(graphs)
+    nodes = 1 + PHRASES
+    spans = np.zeros((count, PHRASES, width), bool)
+    roles = np.zeros((count, PHRASES), np.int64)
+    edges = np.zeros((count, nodes, nodes), bool)
     for row, graph in enumerate(graphs):
+        roles[row] = graph.roles
         for slot, tokens in enumerate(graph.phrases):
             spans[row, slot, list(tokens)] = True
             edges[row, 1 + slot, 0] = slot < VERBS and bool(tokens)
         for verb, other in graph.edges:
-            edges[row, 1 + verb, 1 + other] = True
-            edges[row, 1 + other, 1 + verb] = True
-    roles = np.array([graph.roles for graph in graphs], np.int64).reshape(len(graphs), PHRASES)
-    return GraphBatch(torch.from_numpy(spans), torch.from_numpy(roles), torch.from_numpy(edges))
+            node = 1 + verb
+            other_node = 1 + other
+            edges[row, node, other_node] = True
+            edges[row, other_node, node] = True
+    return GraphBatch(*map(torch.from_numpy, (spans, roles, edges)))

@@ -56,7 +56,8 @@ def treebank(caption: str) -> list[str]:
     For vocabularies made with NLTK's tokenizer, such as SCAN's. On Flickr8k 15 of 35,000 captions
     differ from NLTK's result, most of them at abbreviations ("mr.").
     """
-    quoted = _OPENING.sub(" `` ", caption.lower()).replace('"', " '' ")
+    opened = _OPENING.sub(" `` ", caption.lower())
+    quoted = opened.replace('"', " '' ")
     parts = []
     for chunk in quoted.split():
         if chunk in ("``", "''"):
@@ -79,4 +80,6 @@ def unicode(caption: str) -> list[str]:
 
 def needs_unicode(caption: str) -> bool:
     """Whether `words` would take a sentence for one word, or cut words at combining marks."""
-    return not caption.isascii() and _CUT_BY_WORDS.search(caption.lower()) is not None
+    if caption.isascii():
+        return False
+    return _CUT_BY_WORDS.search(caption.lower()) is not None

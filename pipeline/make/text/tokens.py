@@ -88,9 +88,11 @@ class Tokens:
         do not.
         """
         captions = len(self.lengths)
-        flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, int(self.lengths.sum()))
+        total = int(self.lengths.sum())
+        flat = np.fromiter(chain.from_iterable(self.numbers), np.int64, total)
         owner = np.repeat(np.arange(captions), self.lengths)
-        unknown = np.bincount(owner[flat == self.text.unknown_token], minlength=captions)
+        is_unknown = flat == self.text.unknown_token
+        unknown = np.bincount(owner[is_unknown], minlength=captions)
         around = len(self.text.before) + len(self.text.after)
         return np.stack([unknown, self.lengths - around], axis=1)
 
@@ -98,8 +100,9 @@ class Tokens:
 def pad(captions: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Pad captions' token ids with 0 to the same length: int64 [B, T], and their lengths [B]."""
     lengths = np.array([len(caption) for caption in captions], np.int64)
-    tokens = np.zeros((len(captions), lengths.max(initial=0)), np.int64)
-    present = np.arange(tokens.shape[1]) < lengths[:, None]
+    longest = lengths.max(initial=0)
+    tokens = np.zeros((len(captions), longest), np.int64)
+    present = np.arange(longest) < lengths[:, None]
     tokens[present] = np.fromiter(chain.from_iterable(captions), np.int64)
     return tokens, lengths
 

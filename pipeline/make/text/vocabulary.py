@@ -45,7 +45,8 @@ class Vocabulary:
     @field_validator("words")
     @classmethod
     def _different(cls, words: tuple[str, ...]) -> tuple[str, ...]:
-        if words[: len(SPECIAL)] != SPECIAL or len(set(words)) != len(words):
+        are_different = len(set(words)) == len(words)
+        if words[: len(SPECIAL)] != SPECIAL or not are_different:
             raise ValueError
         return words
 
@@ -103,8 +104,9 @@ class Vocabulary:
         """Find a caption's unknown words, and count all. Punctuation marks do not count as
         words.
         """
+        of_unknown = self.numbers[UNKNOWN]
         words = [word for word in self.tokens(caption) if any(map(str.isalnum, word))]
-        unknown = [word for word in words if self.number(word) == self.numbers[UNKNOWN]]
+        unknown = [word for word in words if self.number(word) == of_unknown]
         return unknown, len(words)
 
     def split(self, caption: str) -> list[int]:
@@ -167,7 +169,8 @@ def scan_words(path: Path) -> list[str]:
         numbers = from_json(regular.text(path))["word2idx"]
         if any(type(number) is not int for number in numbers.values()):
             raise ValueError
-        if sorted(numbers.values()) != list(range(len(numbers))):
+        expected = list(range(len(numbers)))
+        if sorted(numbers.values()) != expected:
             raise ValueError
         if not {*SPECIAL} - {MASK} <= set(numbers):
             raise ValueError
@@ -204,14 +207,16 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
         for place, line in enumerate(_lines(file, path), start=1):
             hashed.update(line)
             number = wanted.get(line[: line.find(b" ")])
-            if number is None and place > 1:
+            is_first = place == 1
+            if number is None and not is_first:
                 continue
             values = line.split()[1:]
-            if place == 1 and len(values) == 1 and line.replace(b" ", b"").strip().isdigit():
+            if is_first and _is_header(line):
                 raise InputError(
                     f"{path}: line 1 is a header of word2vec or fastText, not a word; delete it"
                 )
-            if len(values) < width or (place == 1 and len(values) != width):
+            is_odd = is_first and len(values) != width
+            if is_odd or len(values) < width:
                 raise InputError(
                     f"{path}: has vectors of {len(values)} numbers in line {place}; set "
                     f"training.NAME.word_dimension to that, it is {width}"
@@ -226,6 +231,12 @@ def read_vectors(path: Path, words: Mapping[str, int], width: int) -> WordVector
     numbers = np.array([*vector_of_number], np.int64)
     vectors = np.stack([*vector_of_number.values()])
     return WordVectors(numbers, vectors, hashed.hexdigest())
+
+
+def _is_header(line: bytes) -> bool:
+    """Whether a line holds two whole numbers: how many words, and their width."""
+    digits = line.replace(b" ", b"").strip()
+    return digits.isdigit() and len(line.split()) == 2
 
 
 def _lines(file: IO[bytes], path: Path) -> Iterator[bytes]:

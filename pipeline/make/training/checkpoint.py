@@ -245,7 +245,8 @@ def _csv(rows: Sequence[Mapping[str, float | str]]) -> list[str]:
     columns = _names(rows)
     lines = [",".join(columns)]
     for row in rows:
-        lines.append(",".join(_cell(row.get(column, "")) for column in columns))
+        cells = [_cell(row.get(column, "")) for column in columns]
+        lines.append(",".join(cells))
     return lines
 
 

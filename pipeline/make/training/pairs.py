@@ -100,14 +100,17 @@ class PairBatch:
         count, negatives = drawn.shape
         images, image = np.unique(drawn[by_caption], return_inverse=True)
         words, caption = np.unique(drawn[~by_caption], return_inverse=True)
-        anchors = np.tile(np.arange(count)[:, None], (1, 1 + negatives))
+        numbers = np.arange(count)[:, None]
+        anchors = np.tile(numbers, (1, 1 + negatives))
         image_rows = anchors.copy()
         image_rows[by_caption, 1:] = count + image.reshape(-1, negatives)
         caption_rows = anchors.copy()
         caption_rows[~by_caption, 1:] = count + caption.reshape(-1, negatives)
+        negative_images = batches.images(images, rng)
+        negative_captions = batches.captions(words, rng)
         return cls(
-            images=joined([positives.images, batches.images(images, rng)]),
-            captions=joined([positives.captions, batches.captions(words, rng)]),
+            images=joined([positives.images, negative_images]),
+            captions=joined([positives.captions, negative_captions]),
             caption=torch.from_numpy(caption_rows),
             image=torch.from_numpy(image_rows),
         )
@@ -144,7 +147,8 @@ def _behind_positives(count: int, negatives: Ids) -> Tensor:
     from b on.
     """
     positives = np.arange(count)[:, None]
-    return torch.from_numpy(np.hstack([positives, count + negatives.reshape(count, -1)]))
+    behind = count + negatives.reshape(count, -1)
+    return torch.from_numpy(np.hstack([positives, behind]))
 
 
 def draw(
@@ -206,9 +210,8 @@ class PairStep(Step[PairBatch]):
         pairs = len(batch.caption) * processes.count
         loss = torch.zeros((), device=device)
         scores = []
-        for caption, image in zip(
-            batch.caption.chunk(pieces), batch.image.chunk(pieces), strict=True
-        ):
+        chunks = zip(batch.caption.chunk(pieces), batch.image.chunk(pieces), strict=True)
+        for caption, image in chunks:
             caption_rows = caption.flatten().to(device)
             image_rows = image.flatten().to(device)
             with precision.autocast():
@@ -227,11 +230,13 @@ def _state(scores: Tensor) -> dict[str, float]:
     positive = scores[:, :1]
     negatives = scores[:, 1:]
     first = (positive > negatives).all(1)
+    separation = positive.mean() - negatives.mean()
+    spread = scores.max() - scores.min()
     return {
         "first": float(first.float().mean()),
         "similarity": float(scores.mean()),
-        "separation": float(positive.mean() - negatives.mean()),
-        "spread": float(scores.max() - scores.min()),
+        "separation": float(separation),
+        "spread": float(spread),
     }
 
 

@@ -77,8 +77,10 @@ def apart(opened: OpenHead, split: Split, batch_size: int) -> list[Piece]:
     """
     size = _whole_batches(AT_ONCE, batch_size)
     lengths = []
-    for texts, ids in zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True):
-        lengths.append(opened.head.text.captions(texts, ids).lengths)
+    text = opened.head.text
+    parts = zip(_cut(split.captions, size), _cut(split.caption_ids, size), strict=True)
+    for texts, ids in parts:
+        lengths.append(text.captions(texts, ids).lengths)
     order = np.argsort(np.concatenate(lengths), kind="stable")
     none = np.zeros(0, np.int64)
     pieces = []

@@ -35,8 +35,9 @@ def subset(split: Split, images: int | None, seed: int) -> Split:
             f"training.NAME.images: expected at most {len(split.image_ids)} of {split.name}, got {images}"
         )
     hashes = np.array([_hash(seed, image) for image in split.image_ids.tolist()], np.uint64)
+    smallest = np.argsort(hashes, kind="stable")[:images]
     chosen = np.zeros(len(hashes), dtype=bool)
-    chosen[np.argsort(hashes, kind="stable")[:images]] = True
+    chosen[smallest] = True
     return split.only(chosen)
 
 
@@ -121,7 +122,8 @@ def drawn(caption_image: np.ndarray, share: float, seed: int) -> np.ndarray:
     again.
     """
     count = len(caption_image)
-    chosen = np.random.default_rng((seed, DOMAIN)).permutation(count)[: int(share * count)]
+    choosing = np.random.default_rng((seed, DOMAIN))
+    chosen = choosing.permutation(count)[: int(share * count)]
     shuffling = np.random.default_rng((seed, DOMAIN, len(chosen)))
     pairs = caption_image.copy()
     pairs[chosen] = shuffling.permutation(caption_image[chosen])

@@ -208,7 +208,8 @@ def state_of(similarity: Tensor) -> dict[str, float]:
     """Summarise the similarities of a batch, float [B, B], positives on the diagonal."""
     batch = len(similarity)
     positive = similarity.diagonal().mean()
-    negative = (similarity.sum() - similarity.trace()) / max(batch * (batch - 1), 1)
+    total_of_negatives = similarity.sum() - similarity.trace()
+    negative = total_of_negatives / max(batch * (batch - 1), 1)
     spread = similarity.max() - similarity.min()
     # One transfer from the device for all three.
     values = torch.stack([similarity.mean(), positive - negative, spread]).tolist()

@@ -139,7 +139,8 @@ class Backdrop(Canvas):
         where = self.around(x, y, 2 * r, r)
         px = (self.columns(where) - x) / r
         py = (self.heights(where) - y) / r
-        bands = 0.5 + 0.5 * sin(py * 11 + 0.5 * px)
+        wave = sin(py * 11 + 0.5 * px)
+        bands = 0.5 + 0.5 * wave
         lit = np.clip(0.75 - 0.35 * px - 0.35 * py, 0.15, 1.1)
         levels = ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))
         colour = [(low + high * bands) * lit for low, high in levels]
@@ -222,15 +223,20 @@ class Backdrop(Canvas):
             y = self.rng.uniform(top + 0.02, 0.99)
             near = 0.5 + 1.2 * (y - top) / (1 - top)
             r = self.rng.uniform(0.02, 0.05) * near
-            self.ellipse(x, y + 0.08 * r, r * 1.06, r * 0.36, bright)
+            rim_y = y + 0.08 * r
+            floor_x = x + 0.1 * r
+            floor_y = y + 0.07 * r
+            self.ellipse(x, rim_y, r * 1.06, r * 0.36, bright)
             self.ellipse(x, y, r, r * 0.3, dark)
-            self.ellipse(x + 0.1 * r, y + 0.07 * r, r * 0.8, r * 0.2, grey)
+            self.ellipse(floor_x, floor_y, r * 0.8, r * 0.2, grey)
 
     def hill(self, top: float, height: float, colour: Colour) -> None:
         """A rolling silhouette over the whole width, down to the ground."""
         waves = self.rng.uniform(4, 8)
-        wide = 0.6 * sin(self.x * waves + self.phase())
-        narrow = 0.4 * sin(self.x * waves * 2.1 + self.phase())
+        phase = self.phase()
+        wide = 0.6 * sin(self.x * waves + phase)
+        phase = self.phase()
+        narrow = 0.4 * sin(self.x * waves * 2.1 + phase)
         edge = top + height * (wide + narrow)
         where = self.band(top - height, 0.66)
         below = self.heights(where) - edge
@@ -336,8 +342,12 @@ class Backdrop(Canvas):
         foot = bottom - 0.03 + 0.05 * depth
         where = self.window(x - half, 0, x + half, foot)
         across = (self.columns(where) - x) / half
-        squared = np.clip(1 - (across + 0.4) ** 2 / 2, 0.1, 1)
-        bark = (0.46 - 0.16 * depth, 0.42 - 0.22 * depth, 0.32 - 0.20 * depth)
+        from_light = across + 0.4
+        squared = np.clip(1 - from_light**2 / 2, 0.1, 1)
+        red = 0.46 - 0.16 * depth
+        green = 0.42 - 0.22 * depth
+        blue = 0.32 - 0.20 * depth
+        bark = (red, green, blue)
         self.blend(where, _lit(bark, np.sqrt(squared)), 1.0)
 
     def palm(self, places: Places, ground: float) -> None:
@@ -358,7 +368,9 @@ class Backdrop(Canvas):
             bend_x = x + 0.09 * dx
             bend_y = top + 0.07 * dy - 0.02
             bend = (bend_x, bend_y)
-            tip = (x + 0.17 * dx, top + 0.09 * dy + 0.05)
+            tip_x = x + 0.17 * dx
+            tip_y = top + 0.09 * dy + 0.05
+            tip = (tip_x, tip_y)
             under = (bend_x - 0.008, bend_y + 0.035)
             green = 0.40
             if dx < 0:

@@ -59,11 +59,10 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
     side_pattern = (from_edge * 5, (y + from_edge * lean) * 2.4)
     top_pattern = ((x - depth * width) * 2.4, depth * 2)
     front_pattern = (x * 2.4, y * 2.4)
-    return [
-        ShapePart(side, _unit(0.95, -0.1, 0.3), side_pattern),
-        ShapePart(top, _unit(-0.1, -0.95, 0.3), top_pattern),
-        ShapePart(front, _unit(-0.15, -0.15, 1), front_pattern),
-    ]
+    side_part = ShapePart(side, _unit(0.95, -0.1, 0.3), side_pattern)
+    top_part = ShapePart(top, _unit(-0.1, -0.95, 0.3), top_pattern)
+    front_part = ShapePart(front, _unit(-0.15, -0.15, 1), front_pattern)
+    return [side_part, top_part, front_part]
 
 
 def _cone(x: Array, y: Array) -> list[ShapePart]:
@@ -87,10 +86,8 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     from_lid = y + 0.78
     lid = _ellipse(x, from_lid, half, 0.2)
     lid_pattern = (x * 2.4, from_lid * 6)
-    return [
-        ShapePart(body, normal, body_pattern),
-        ShapePart(lid, _unit(-0.1, -0.9, 0.4), lid_pattern),
-    ]
+    upwards = _unit(-0.1, -0.9, 0.4)
+    return [ShapePart(body, normal, body_pattern), ShapePart(lid, upwards, lid_pattern)]
 
 
 def _pyramid(x: Array, y: Array) -> list[ShapePart]:
@@ -101,10 +98,9 @@ def _pyramid(x: Array, y: Array) -> list[ShapePart]:
     right = _polygon(x, y, [tip, (1, 0.7), foot])
     left_pattern = (x * 2.2, (y - x * 0.22) * 2.4)
     right_pattern = (x * 3, (y + x * 0.4) * 2.4)
-    return [
-        ShapePart(left, _unit(-0.3, -0.4, 0.9), left_pattern),
-        ShapePart(right, _unit(0.8, -0.3, 0.4), right_pattern),
-    ]
+    left_face = ShapePart(left, _unit(-0.3, -0.4, 0.9), left_pattern)
+    right_face = ShapePart(right, _unit(0.8, -0.3, 0.4), right_pattern)
+    return [left_face, right_face]
 
 
 def _ring(x: Array, y: Array) -> list[ShapePart]:
@@ -112,7 +108,9 @@ def _ring(x: Array, y: Array) -> list[ShapePart]:
     across = (r - 0.69) / 0.31
     tilt = np.clip(across, -1, 1)
     forward = np.sqrt(1 - tilt**2)
-    normal = np.stack([x / r * tilt, y / r * tilt, forward])
+    outwards_x = x / r * tilt
+    outwards_y = y / r * tilt
+    normal = np.stack([outwards_x, outwards_y, forward])
     around = arctan2(y, x) * _FIVE
     outline = (np.abs(across) - 1) * 0.31
     pattern = (around, across + around)
@@ -205,12 +203,11 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
     rim = _ellipse(x, y + 0.72, 0.69, 0.17)
     coffee = _ellipse(x, y + 0.71, 0.6, 0.125)
     brown = (0.24, 0.16, 0.12)
-    return [
-        ShapePart(handle, handle_normal),
-        ShapePart(body, normal, pattern),
-        ShapePart(rim, _unit(0, -0.8, 0.6)),
-        ShapePart(coffee, _unit(0, 0.3, 0.5), None, brown),
-    ]
+    handle_part = ShapePart(handle, handle_normal)
+    body_part = ShapePart(body, normal, pattern)
+    rim_part = ShapePart(rim, _unit(0, -0.8, 0.6))
+    coffee_part = ShapePart(coffee, _unit(0, 0.3, 0.5), None, brown)
+    return [handle_part, body_part, rim_part, coffee_part]
 
 
 def _balloon(x: Array, y: Array) -> list[ShapePart]:
@@ -225,11 +222,10 @@ def _balloon(x: Array, y: Array) -> list[ShapePart]:
     skin = (hypot(px, py) - 1) * 0.8
     normal = _dome(px, py)
     pale = (0.93, 0.93, 0.9)
-    return [
-        ShapePart(string, _unit(0, 0, 1), None, pale),
-        ShapePart(knot, _unit(0.3, 0.5, 0.8)),
-        ShapePart(skin, normal, _globe(normal)),
-    ]
+    string_part = ShapePart(string, _unit(0, 0, 1), None, pale)
+    knot_part = ShapePart(knot, _unit(0.3, 0.5, 0.8))
+    skin_part = ShapePart(skin, normal, _globe(normal))
+    return [string_part, knot_part, skin_part]
 
 
 def _umbrella(x: Array, y: Array) -> list[ShapePart]:
@@ -251,10 +247,9 @@ def _umbrella(x: Array, y: Array) -> list[ShapePart]:
     normal = _dome(x / 1.08, height)
     _, parallels = _globe(normal)
     handle = np.minimum(pole, hook)
-    return [
-        ShapePart(handle, _unit(-0.3, 0, 1), None, wood),
-        ShapePart(canopy, normal, (panel, parallels)),
-    ]
+    handle_part = ShapePart(handle, _unit(-0.3, 0, 1), None, wood)
+    canopy_part = ShapePart(canopy, normal, (panel, parallels))
+    return [handle_part, canopy_part]
 
 
 def reach(shape: str) -> tuple[float, float, float, float]:
@@ -280,8 +275,8 @@ def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array
         edge_x = bx - ax
         edge_y = by - ay
         outwards = direction / hypot(edge_x, edge_y)
-        distance = ((x - ax) * edge_y - (y - ay) * edge_x) * outwards
-        np.maximum(farthest, distance, out=farthest)
+        beside = (x - ax) * edge_y - (y - ay) * edge_x
+        np.maximum(farthest, beside * outwards, out=farthest)
     return farthest
 
 

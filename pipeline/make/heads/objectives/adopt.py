@@ -72,7 +72,8 @@ def released(similarity: Tensor) -> tuple[float, float, int]:
     batch = len(similarity)
     # exp(-0) = 1 for each pair on the diagonal.
     positive = similarity.diagonal()
-    pairs = similarity.neg().exp().sum() - positive.neg().exp().sum() + batch
+    all_pairs = similarity.neg().exp().sum()
+    pairs = all_pairs - positive.neg().exp().sum() + batch
     uniform = pairs / similarity.numel()
     align, spread = torch.stack([positive.mean(), uniform]).tolist()
     angle = max(align + spread, 0.0) ** 1.25

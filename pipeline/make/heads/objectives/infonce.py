@@ -53,11 +53,13 @@ class HardestInfoNCE(Objective):
         if hardest < len(logits) - 1:
             hard = hard.topk(hardest, dim=1, sorted=False).values
         if self.options.denominator == "with_positive":
-            denominator = torch.cat([positive.unsqueeze(1), hard], dim=1).logsumexp(1)
+            terms = torch.cat([positive.unsqueeze(1), hard], dim=1)
+            denominator = terms.logsumexp(1)
             return (denominator - positive).mean()
         # Without a negative the sum is empty: such a row would give -inf, and NaN gradients.
         has_negatives = negatives.any(1)
-        cost = torch.where(has_negatives.unsqueeze(1), hard, 0.0).logsumexp(1) - positive
+        terms = torch.where(has_negatives.unsqueeze(1), hard, 0.0)
+        cost = terms.logsumexp(1) - positive
         return torch.where(has_negatives, cost, 0.0).mean()
 
 
@@ -128,15 +130,18 @@ class CRCL(Objective):
         self.warm = epoch < self.options.warmup_epochs
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
-        unused = ~negatives & ~torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
-        logits = (similarity / self.options.temperature).masked_fill(unused, float("-inf"))
+        own_pairs = torch.eye(len(negatives), dtype=torch.bool, device=negatives.device)
+        unused = ~negatives & ~own_pairs
+        scaled = similarity / self.options.temperature
+        logits = scaled.masked_fill(unused, float("-inf"))
         logs = [logits.log_softmax(1), logits.T.log_softmax(1)]
         trust = torch.ones_like(similarity[0])
         if not self.warm:
             of_pairs = torch.stack([log.diagonal().exp() for log in logs])
             trust = (of_pairs.sum(0) / 2).detach()
         self.log = {"trust": float(trust.mean()), "negatives": len(similarity) - 1.0}
-        active = torch.stack([-trust * log.diagonal() for log in logs]).sum(0)
+        of_directions = [-trust * log.diagonal() for log in logs]
+        active = torch.stack(of_directions).sum(0)
         complementary = torch.zeros_like(trust)
         for log in logs:
             tangent = log.exp().tan()

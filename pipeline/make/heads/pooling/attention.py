@@ -95,7 +95,8 @@ class RelationLayer(nn.Module):
 
     def forward(self, items: Tensor, valid: Tensor) -> Tensor:
         """Apply the step to items [B, N, D]; padded values of the result are unspecified."""
-        affinity = self.theta(items) @ self.phi(items).transpose(1, 2) * items.shape[2] ** -0.5
+        products = self.theta(items) @ self.phi(items).transpose(1, 2)
+        affinity = products * items.shape[2] ** -0.5
         relations = masked_softmax(affinity, valid.unsqueeze(1), dim=2)
         return items + self.W_r(relations @ self.W_g(items))
 
@@ -122,8 +123,11 @@ def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
     """Read a sample's items with a GRU of one layer: [B, D], the state after each sample's last
     valid item.
     """
+    counts = valid.sum(1)
     if is_exporting():
-        last = (valid.sum(1) - 1)[:, None, None].expand(-1, 1, gru.hidden_size)
-        return gru(items)[0].gather(1, last).squeeze(1)
-    packed = pack_padded_sequence(items, valid.sum(1).cpu(), batch_first=True, enforce_sorted=False)
+        last = (counts - 1)[:, None, None]
+        states, _ = gru(items)
+        of_last = last.expand(-1, 1, gru.hidden_size)
+        return states.gather(1, of_last).squeeze(1)
+    packed = pack_padded_sequence(items, counts.cpu(), batch_first=True, enforce_sorted=False)
     return gru(packed)[1][0]

@@ -21,15 +21,18 @@ def valid_mask(items: Tensor, counts: Tensor) -> Tensor:
             f"items must be floating point [B, N, D], got {items.dtype} {list(items.shape)}"
         )
     batch, slots, _ = items.shape
-    if list(counts.shape) != [batch] or counts.is_floating_point() or counts.is_complex():
+    are_integers = not counts.is_floating_point() and not counts.is_complex()
+    if list(counts.shape) != [batch] or not are_integers:
         raise InputError(
             f"counts must be integers [{batch}], got {counts.dtype} {list(counts.shape)}"
         )
-    if batch and not is_exporting() and (int(counts.min()) < 1 or int(counts.max()) > slots):
-        raise InputError(
-            f"counts must be 1 to {slots} items, got {int(counts.min())} to {int(counts.max())}"
-        )
-    return torch.arange(slots, device=items.device) < counts.to(items.device).unsqueeze(1)
+    if batch and not is_exporting():
+        least = int(counts.min())
+        most = int(counts.max())
+        if least < 1 or most > slots:
+            raise InputError(f"counts must be 1 to {slots} items, got {least} to {most}")
+    number = torch.arange(slots, device=items.device)
+    return number < counts.to(items.device).unsqueeze(1)
 
 
 HALF = (torch.bfloat16, torch.float16)
@@ -74,7 +77,8 @@ class Pooling(nn.Module, ABC):
                 f"this pooling was built for items [B, N, {self.dim}], got {list(items.shape)}"
             )
         if any(parameter.dtype in HALF for parameter in self.parameters()):
-            exact = {name: value.float() for name, value in self.state_dict(keep_vars=True).items()}
+            parameters = self.state_dict(keep_vars=True)
+            exact = {name: value.float() for name, value in parameters.items()}
             return functional_call(self, exact, (items, counts))
         # Half precision loses too much in sums, softmaxes and recurrences, so autocast is off.
         parameter = next(self.parameters(), None)

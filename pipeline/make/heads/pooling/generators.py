@@ -26,12 +26,14 @@ class CosSinPositions(nn.Module):
         if width < 2 or width % 2:
             raise InputError(f"cos/sin positions need an even width, got {width}")
         # No buffer: a module in half precision would round the angles.
-        self.frequency = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+        even = torch.arange(0, width, 2, dtype=torch.float64)
+        self.frequency = 10000.0 ** (-even / width)
 
     def forward(self, length: int) -> Tensor:
         """Encode the positions 0 … length − 1: float64 [length, width], on the CPU."""
         angle = torch.arange(length).unsqueeze(1) * self.frequency
-        return torch.stack([angle.sin(), angle.cos()], dim=2).flatten(1)
+        both = torch.stack([angle.sin(), angle.cos()], dim=2)
+        return both.flatten(1)
 
 
 class IndexPositions(nn.Module):
@@ -68,7 +70,8 @@ class BiGRUGenerator(nn.Module):
         packed = pack_padded_sequence(encoded, counts.cpu(), batch_first=True, enforce_sorted=False)
         states, _ = self.gru(packed)
         states, _ = pad_packed_sequence(states, batch_first=True)
-        return self.linear(states.unflatten(2, (2, -1)).mean(2))
+        of_directions = states.unflatten(2, (2, -1))
+        return self.linear(of_directions.mean(2))
 
 
 class TransformerGenerator(nn.Module):
@@ -92,8 +95,10 @@ class TransformerGenerator(nn.Module):
 
     def forward(self, encoded: Tensor, counts: Tensor) -> Tensor:
         """Score the encoded positions [U, N, inputs] of sets of sizes [U]: [U, N, outputs]."""
-        padding = torch.arange(encoded.shape[1], device=encoded.device) >= counts.unsqueeze(1)
-        states = self.layer(self.project(encoded), src_key_padding_mask=padding)
+        positions = torch.arange(encoded.shape[1], device=encoded.device)
+        padding = positions >= counts.unsqueeze(1)
+        projected = self.project(encoded)
+        states = self.layer(projected, src_key_padding_mask=padding)
         return self.linear(states)
 
 
@@ -138,10 +143,12 @@ def interpolate_knots(knots: Tensor, counts: Tensor, length: int) -> Tensor:
     """
     pieces = knots.shape[0] - 1
     position = torch.arange(length, device=knots.device, dtype=knots.dtype)
-    ratio = position / (counts - 1).clamp(min=1).to(knots).unsqueeze(1)
+    last = (counts - 1).clamp(min=1).to(knots)
+    ratio = position / last.unsqueeze(1)
     place = ratio.clamp(max=1.0) * pieces
     left = place.long().clamp(max=pieces - 1)
-    return torch.lerp(knots[left], knots[left + 1], (place - left).unsqueeze(2))
+    beyond = (place - left).unsqueeze(2)
+    return torch.lerp(knots[left], knots[left + 1], beyond)
 
 
 POSITIONS: dict[str, type[nn.Module]] = {"cos_sin": CosSinPositions, "index": IndexPositions}

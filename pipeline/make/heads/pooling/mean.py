@@ -21,8 +21,9 @@ class MeanPool(Pooling):
 def mean_over_items(items: Tensor, valid: Tensor) -> Tensor:
     """Compute the mean over a sample's valid items: [B, D]."""
     present = items.masked_fill(~valid.unsqueeze(2), 0.0)
+    counts = valid.sum(1).view(-1, 1, 1)
     # The division comes first, since the sum may overflow.
-    return (present / valid.sum(1).view(-1, 1, 1)).sum(1)
+    return (present / counts).sum(1)
 
 
 # The first item as the result, in the way BERT's CLS token is used (VSE∞ 5.2 and Table 6).
@@ -81,9 +82,11 @@ class AdaPool(Pooling):
         self.beta_logit = nn.Parameter(torch.zeros(()))
 
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
-        closeness = masked_softmax(closeness_to_mean(items, valid), valid.unsqueeze(2), dim=1)
-        near_mean = (closeness * items).sum(1)
-        return torch.lerp(soft_maximum(items, valid), near_mean, self.beta_logit.sigmoid())
+        closeness = closeness_to_mean(items, valid)
+        weights = masked_softmax(closeness, valid.unsqueeze(2), dim=1)
+        near_mean = (weights * items).sum(1)
+        maximum = soft_maximum(items, valid)
+        return torch.lerp(maximum, near_mean, self.beta_logit.sigmoid())
 
 
 def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
@@ -93,11 +96,13 @@ def closeness_to_mean(items: Tensor, valid: Tensor) -> Tensor:
     mean = mean_over_items(items, valid).unsqueeze(1)
     # Squares may overflow, so value and mean are divided by the greater one; the quotient stays the
     # same.
-    scale = items.detach().abs().maximum(mean.detach().abs()).clamp(min=1.0)
+    greater = items.detach().abs().maximum(mean.detach().abs())
+    scale = greater.clamp(min=1.0)
     items = items / scale
     mean = mean / scale
     # The constant avoids 0 / 0 and bounds the gradient near zero.
-    return 2 * items * mean / (items.square() + mean.square() + 1e-6 / scale.square())
+    squares = items.square() + mean.square() + 1e-6 / scale.square()
+    return 2 * items * mean / squares
 
 
 # Generalized-mean pooling (GeM; Radenović et al. 2019), a baseline of VSE∞ 5.2.
@@ -120,7 +125,8 @@ class GeMPool(Pooling):
     def pool(self, items: Tensor, valid: Tensor) -> Tensor:
         p = self.log_p.exp()
         powers = p * items.clamp(min=self.floor).log()
-        total = powers.masked_fill(~valid.unsqueeze(2), float("-inf")).logsumexp(1)
+        present = powers.masked_fill(~valid.unsqueeze(2), float("-inf"))
+        total = present.logsumexp(1)
         mean = total - valid.sum(1, keepdim=True).log()
         return (mean / p).exp()
 
@@ -166,4 +172,5 @@ def normalise_over_items(values: Tensor, valid: Tensor) -> Tensor:
     centred = (values - mean).masked_fill(~present, 0.0)
     variance = mean_over_items(centred.square(), valid).unsqueeze(1)
     # The lower bound is far below rounding; it keeps gradients of equal values finite.
-    return centred * torch.rsqrt(variance + (1e-5 / scale.square()).clamp(min=1e-24))
+    least = (1e-5 / scale.square()).clamp(min=1e-24)
+    return centred * torch.rsqrt(variance + least)
