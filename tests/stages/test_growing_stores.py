@@ -213,6 +213,17 @@ def test_another_layout_of_the_same_features_is_left_as_it_is(
     assert "24 images extracted" in extract("--if-changed", "redo", "-S", "extract.dtype=float32")
 
 
+def test_a_store_that_was_rounded_is_not_the_one_that_was_asked_for(
+    extract: Extract, pipeline: Any, refused: Callable[..., str]
+) -> None:
+    extract("-S", "extract.dtype=float32")
+    assert pipeline("store", "rewrite", STORE, "--compressor", "zstd")[0] == 0
+    assert "asked" in records.load(STORE).facts
+    assert pipeline("store", "rewrite", STORE, "--dtype", "float16")[0] == 0
+    said = refused("extract", "--feature", "grid", "-S", ENGINE, "-S", "extract.dtype=float32")
+    assert "row.dtype was float16, is float32; --if-changed redo replaces it" in said
+
+
 @pytest.mark.usefixtures("forkserver")
 def test_what_verify_removes_is_extracted_again(
     extract: Extract, pipeline: Any, refused: Callable[..., str]
