@@ -166,17 +166,23 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
     sources = job.sources()
     wanted = job.wanted(engine, sources)
-    todo = plan(job.store, wanted if wanted.checksums is None else replace(wanted, files=None))
+    if wanted.checksums is not None:
+        wanted = replace(wanted, files=None)
+    todo = plan(job.store, wanted)
     if todo.changed and job.if_changed == "refuse":
         todo = replace(todo, pending=[])
     layout = todo.layout
     count = todo.count
-    probed, seconds = executor.call(probe, _sample(job, sources, todo)) if count else (0, None)
+    probed = 0
+    seconds = None
+    if count:
+        probed, each_takes = executor.call(probe, _sample(job, sources, todo))
+        if each_takes is not None:
+            seconds = each_takes * count
     # A row's part of every array, and its entries in the shards' indices.
-    size = 16 * (1 + len(layout.extras)) + sum(
-        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        for shape, dtype in layout.arrays().values()
-    )
+    size = 16 * (1 + len(layout.extras))
+    for shape, dtype in layout.arrays().values():
+        size += int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     return Estimate(
         engine,
         len(sources.ids),
@@ -185,7 +191,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
         count * size,
         needs.free_bytes(job.store),
         probed,
-        None if seconds is None else seconds * count,
+        seconds,
         todo.changed,
     )
 
@@ -215,7 +221,9 @@ def probe(task: Task) -> tuple[int, float | None]:
     or None.
     """
     worker.load_engine(task.engine)
-    warm, timed, seconds = False, 0, 0.0
+    warm = False
+    timed = 0
+    seconds = 0.0
     for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
         decoded = [
@@ -224,6 +232,7 @@ def probe(task: Task) -> tuple[int, float | None]:
         ]
         features = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.sources) <= task.batch_size:
-            timed, seconds = timed + len(features), seconds + time.perf_counter() - begin
+            timed += len(features)
+            seconds += time.perf_counter() - begin
         warm = warm or not all(isinstance(each, str) for each in features)
     return timed, seconds / timed if timed and warm else None

@@ -231,9 +231,7 @@ class ExtractionJob:
         source_rows = todo.places_of_rows(sources.ids)
         for shard in todo.pending:
             rows = todo.layout.rows(shard)
-            rows_there = todo.rows_there[rows.start : rows.stop]
-            copies = bool((rows_there != ABSENT).any())
-            yield Task(
+            task = Task(
                 store,
                 made_from,
                 todo.layout,
@@ -244,6 +242,9 @@ class ExtractionJob:
                 self.batch_size,
                 self.on_error,
                 self.threads,
-                self.store.absolute() if copies else None,
-                rows_there if copies else None,
             )
+            rows_there = todo.rows_there[rows.start : rows.stop]
+            if (rows_there != ABSENT).any():
+                source = self.store.absolute()
+                task = replace(task, copied_from=source, rows_there=rows_there)
+            yield task
