@@ -1,13 +1,15 @@
 """What the core does without, a folder each: parts and commands as another package could add them.
 
 An extension's folder holds its code, its options and its commands; its `__init__.py` says what it
-adds, as an `Extension`; its tests are in the folder of its name in `tests/extensions`. It may
+adds, as an `Extension`; its tests are in the folder of its name in `tests/extensions`. Its
+`defaults.yaml` completes the settings that ship, its `examples.yaml` those of annotations. It may
 import all of `pipeline` and `stages`; nothing outside it imports it. To remove one, delete both
 folders and its line here.
 """
 
 EXTENSIONS = (
     "claims",  # docs/heads.md
+    "detector",  # docs/detectors.md
     "exporters",  # docs/heads.md
     "hard_negatives",  # docs/hard-negatives.md
     "mteb",  # docs/mteb.md

@@ -22,7 +22,9 @@ class Headers:
     """A tar's bytes for reading its headers alone, of which none may claim more than a name's."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.tell, self.seek, self._file = file.tell, file.seek, file
+        self.tell = file.tell
+        self.seek = file.seek
+        self._file = file
 
     def read(self, size: int) -> bytes:
         """The next bytes of a header, see `BinaryIO.read`."""

@@ -36,7 +36,9 @@ def replacing(path: Path, durable: bool = True) -> Iterator[Path]:
     # cut; False for files that are made again if they are damaged.
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-    writing = _sending(path) if streams.is_stream(path) else _renaming(path, durable)
+    writing = _renaming(path, durable)
+    if streams.is_stream(path):
+        writing = _sending(path)
     try:
         with writing as partial:
             yield partial

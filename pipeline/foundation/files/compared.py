@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-MATCHES, DIFFERS, MISSING, NOT_RECORDED = "matches", "differs", "missing", "not recorded"
+MATCHES = "matches"
+DIFFERS = "differs"
+MISSING = "missing"
+NOT_RECORDED = "not recorded"
 
 
 @dataclass(frozen=True)

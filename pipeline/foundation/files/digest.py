@@ -23,7 +23,8 @@ def digest(value: Any) -> str:
 
 def digest_of_rows(first: Any, rows: Iterable[Any]) -> str:
     """SHA-256 of the JSON list [FIRST, [ROW, ...]], with `AT_ONCE` rows in memory at a time."""
-    left, between = iter(rows), ""
+    left = iter(rows)
+    between = ""
     hashed = hashlib.sha256(f"[{json.dumps(first, ensure_ascii=False)}, [".encode())
     while True:
         some = list(islice(left, AT_ONCE))

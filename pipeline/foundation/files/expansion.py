@@ -18,7 +18,8 @@ import numpy as np
 from pipeline.foundation.files import regular
 from pipeline.foundation.parts.errors import InputError
 
-TIMES, ALLOWED = 4, 1 << 28
+TIMES = 4
+ALLOWED = 1 << 28
 # How a file begins that gzip packed.
 GZIP = b"\x1f\x8b"
 
@@ -32,7 +33,9 @@ class Expansion:
     """Counts the bytes that a file becomes."""
 
     def __init__(self, path: Path, advice: str = "save the scores or vectors as .npy") -> None:
-        self.path, self.taken, self.advice = path, 0, advice
+        self.path = path
+        self.taken = 0
+        self.advice = advice
         self.size = path.stat().st_size
         self.most = most(self.size)
 
@@ -59,7 +62,8 @@ class _Counted(io.RawIOBase):
     """What a packed file holds, counted while it is read."""
 
     def __init__(self, packed: BinaryIO, expansion: Expansion) -> None:
-        self._packed, self._expansion = packed, expansion
+        self._packed = packed
+        self._expansion = expansion
 
     def readable(self) -> bool:
         return True

@@ -94,7 +94,9 @@ class GalleryFile:
     @property
     def title(self) -> str:
         """Its name for people."""
-        return f"{self.path.name}, {self.part}" if self.part else self.path.name
+        if not self.part:
+            return self.path.name
+        return f"{self.path.name}, {self.part}"
 
     def content(self) -> bytes:
         """Read the file's bytes, also from a tar, Parquet or an object store; OSError if that is
@@ -156,7 +158,8 @@ def _strip(frames: list[Image.Image]) -> Image.Image:
 
     if len(frames) == 1:
         return frames[0]
-    (width, height), gap = frames[0].size, max(2, frames[0].width // 40)
+    (width, height) = frames[0].size
+    gap = max(2, frames[0].width // 40)
     rows = -(-len(frames) // 2)
     strip = Image.new("RGB", (2 * width + gap, rows * height + gap * (rows - 1)), "white")
     for place, frame in enumerate(frames):

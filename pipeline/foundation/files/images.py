@@ -29,7 +29,10 @@ MAX_BYTES = 2_000_000_000  # of a file, which is read whole: those pixels as flo
 # Formats that Pillow reads without calling other programs (EPS and the like start Ghostscript).
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "JPEG2000", "AVIF", "ICO")
 
-DNG_VERSION, SUBFILE_TYPE, SUB_IFDS = 50706, 254, 330  # tags of TIFF
+# tags of TIFF
+DNG_VERSION = 50706
+SUBFILE_TYPE = 254
+SUB_IFDS = 330
 
 MISSING = "no such file"
 TRUNCATED = "truncated: the end of the file is missing"
@@ -89,11 +92,15 @@ def _reason(content: bytes, error: Exception) -> str:
         if isinstance(error, Image.DecompressionBombError)
         else f"{type(error).__name__}: {error}"
     )
-    return TRUNCATED if "truncated" in message.lower() else message.splitlines()[0]
+    if "truncated" in message.lower():
+        return TRUNCATED
+    return message.splitlines()[0]
 
 
 def _picture(content: bytes) -> io.BytesIO:
-    return io.BytesIO(png.picture(content) if content.startswith(png.SIGNATURE) else content)
+    if content.startswith(png.SIGNATURE):
+        content = png.picture(content)
+    return io.BytesIO(content)
 
 
 def _heif(content: bytes) -> tuple[str, ...]:

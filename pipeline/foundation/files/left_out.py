@@ -27,10 +27,13 @@ class LeftOut:
     # refuse anything left out.
 
     def __init__(self, noun: str = "caption", share: float = SHARE, fail: bool = False) -> None:
-        self.noun, self.share, self.fail = noun, share, fail
+        self.noun = noun
+        self.share = share
+        self.fail = fail
         self.counts: dict[str, int] = {}
         self._by_origin = self._apart = 0
-        self._first, self._total = "", 0
+        self._first = ""
+        self._total = 0
         self._list = SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="")  # noqa: SIM115
         self._rows = csv.writer(self._list, lineterminator="\n")
         weakref.finalize(self, self._list.close)
@@ -54,7 +57,8 @@ class LeftOut:
         # Neither what the tool of origin marked as failed (`by_origin`) nor what is no part of the
         # annotations (`apart`) counts towards the share.
         self.counts[reason] = self.counts.get(reason, 0) + count
-        self._by_origin += count if by_origin else 0
+        if by_origin:
+            self._by_origin += count
         if by_origin or apart:
             self._apart += count
         elif not self._first:
@@ -80,8 +84,12 @@ class LeftOut:
         """Say in one line what is left out, and the file that lists it (None: name the first); []
         for nothing.
         """
-        listed = f"; listed in {path}" if path else self._starting()
-        return [f"left out {self._summary()}{listed}"] if self.counts else []
+        if not self.counts:
+            return []
+        listed = self._starting()
+        if path:
+            listed = f"; listed in {path}"
+        return [f"left out {self._summary()}{listed}"]
 
     def save(self, path: Path) -> None:
         """Write the list as CSV (reason, where); an earlier list is removed if nothing is left
@@ -101,13 +109,19 @@ class LeftOut:
     def _summary(self) -> str:
         """Such as "3 of 40,000 captions (no caption: 2, damaged row: 1)"."""
         number = sum(self.counts.values())
-        of = f" of {self._total:,}" if self._total else ""
-        marked = f"; failed at the source: {self._by_origin:,}" if self._by_origin else ""
+        of = ""
+        if self._total:
+            of = f" of {self._total:,}"
+        marked = ""
+        if self._by_origin:
+            marked = f"; failed at the source: {self._by_origin:,}"
         noun = counted(self._total or number, self.noun).partition(" ")[2]
         return f"{number:,}{of} {noun} ({by_reason(self.counts)}{marked})"
 
     def _starting(self) -> str:
-        return f"; the first: {self._first[:200]}" if self._first else ""
+        if not self._first:
+            return ""
+        return f"; the first: {self._first[:200]}"
 
 
 def by_reason(counts: Mapping[str, int]) -> str:

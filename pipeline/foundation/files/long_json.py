@@ -25,7 +25,8 @@ def members(
         outermost value is no object or lacks such a list; ValueError if it is no JSON or beyond the
         limits.
     """
-    text, missing = _Text(parts, longest), list(lists)
+    text = _Text(parts, longest)
+    missing = list(lists)
     if text.next() != "{":
         text.value()
         raise KeyError(lists[0] if lists else "an object")
@@ -65,7 +66,8 @@ class _Text:
     """A text that is consumed from its start; its parts are read when they are needed."""
 
     def __init__(self, parts: Iterable[str], longest: int | None = None) -> None:
-        self.parts, self.longest = iter(parts), longest
+        self.parts = iter(parts)
+        self.longest = longest
         self.text, self.at, self.before = (
             "",
             0,

@@ -35,7 +35,9 @@ OTHERS = (
 )
 # The files that say how a model's images are prepared; one of them is enough.
 PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
-CONFIG, MODULES, ADAPTER = "config.json", "modules.json", "adapter_config.json"
+CONFIG = "config.json"
+MODULES = "modules.json"
+ADAPTER = "adapter_config.json"
 # The files by which the folder of a model is known.
 MARKS = (CONFIG, MODULES, "open_clip_config.json")
 
@@ -63,7 +65,9 @@ def parts(folder: Path) -> Iterator[Path]:
     """
     yield folder
     for module in _read(folder / MODULES, []):
-        path = module.get("path") if isinstance(module, dict) else None
+        path = None
+        if isinstance(module, dict):
+            path = module.get("path")
         if isinstance(path, str) and path and (folder / path).is_dir():
             yield folder / path
 
@@ -93,7 +97,9 @@ def weights_of(folder: Path, pickled: bool = True) -> list[Path]:
             f"{folder}: holds two sets of weights, {whole} and the shards of {whole}{INDEX}; remove the one "
             "that is not this model's"
         )
-    files = [folder / first] if first == whole else _shards(folder / first)
+    files = [folder / first]
+    if first != whole:
+        files = _shards(folder / first)
     stem, _, ending = whole.rpartition(".")
     shards = {file.name for file in folder.glob(f"{stem}-*-of-*.{ending}")}
     others = sorted(shards - {file.name for file in files})
@@ -146,7 +152,9 @@ def snapshot(folder: Path) -> Path:
     """The folder of a model that was meant by a folder of the hub's cache; any other folder as it
     is.
     """
-    inner = folder if folder.name == "snapshots" else folder / "snapshots"
+    inner = folder
+    if folder.name != "snapshots":
+        inner = folder / "snapshots"
     if not inner.is_dir() or is_model(folder):
         return folder
     found = sorted(each for each in inner.iterdir() if each.is_dir())
@@ -213,7 +221,9 @@ def _refuse_settings(folder: Path) -> None:
     config = _read(folder / CONFIG, {})
     quantised = config.get("quantization_config")
     if quantised:
-        method = quantised.get("quant_method") if isinstance(quantised, dict) else quantised
+        method = quantised
+        if isinstance(quantised, dict):
+            method = quantised.get("quant_method")
         raise InputError(
             f"{folder}: its config.json says that its weights are quantised ({method}); take the model in "
             "float32, float16 or bfloat16"
@@ -230,5 +240,7 @@ def _read(file: Path, otherwise: Any) -> Any:
     """Read JSON of the kind that is expected; what is none is refused where it is used."""
     with suppress(OSError, ValueError):
         read = parsing.from_json(regular.text(file))
-        return read if isinstance(read, type(otherwise)) else otherwise
+        if isinstance(read, type(otherwise)):
+            return read
+        return otherwise
     return otherwise

@@ -18,10 +18,15 @@ import yaml
 from pipeline.foundation.files import regular
 
 # Limits of YAML: characters and values (with what aliases repeat), levels, and digits.
-LARGEST, MOST, DEEPEST, DIGITS = 200_000, 30_000, 50, 40
+LARGEST = 200_000
+MOST = 30_000
+DEEPEST = 50
+DIGITS = 40
 TAG = "tag:yaml.org,2002:"
 KINDS = {f"{TAG}{kind}" for kind in ("str", "int", "float", "bool", "null", "seq", "map", "merge")}
-TEXT, MERGE, NUMBERS = f"{TAG}str", f"{TAG}merge", ("int", "float")
+TEXT = f"{TAG}str"
+MERGE = f"{TAG}merge"
+NUMBERS = ("int", "float")
 # YAML 1.2's core schema: kind -> how its values are written, and the characters with which they
 # begin. All else is text, as for DVC: `no`, `on`, 12:30:00 and 2024-01-31 are names, which YAML 1.1
 # reads as false, true, 45000 and a day. Merging is of 1.1, and stays.
@@ -84,7 +89,9 @@ def from_yaml(text: str) -> Any:
     except RecursionError:
         raise ValueError(f"nested more than {DEEPEST} levels deep") from None
     except yaml.MarkedYAMLError as error:
-        where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        where = ""
+        if error.problem_mark:
+            where = f"line {error.problem_mark.line + 1}: "
         raise ValueError(f"{where}{error.problem}") from None
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from None

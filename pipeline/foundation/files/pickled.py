@@ -17,9 +17,11 @@ from pipeline.foundation.files.expansion import Expansion
 
 # Bytes that an instruction counts, about those of an object or of an entry that refers to one; and
 # how many are counted at once.
-COUNTED, AT_ONCE = 64, 1 << 20
+COUNTED = 64
+AT_ONCE = 1 << 20
 # Levels of values in values, and bytes of a whole number; no file of arrays has more.
-DEEPEST, LARGEST_NUMBER = 100, 128
+DEEPEST = 100
+LARGEST_NUMBER = 128
 TOO_DEEP = f"it is nested more than {DEEPEST} levels deep"
 # What a dict may have as a key, or a set as a member. The hash of a tuple takes as long as it is
 # deep.

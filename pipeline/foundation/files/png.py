@@ -30,7 +30,9 @@ def picture(content: bytes) -> bytes:
 
 def _chunks(content: bytes) -> Iterator[memoryview | bytes]:
     """The chunks of the picture and an end, which is missing where the picture is cut off."""
-    view, start, kind = memoryview(content), len(SIGNATURE), b""
+    view = memoryview(content)
+    start = len(SIGNATURE)
+    kind = b""
     while start + 8 <= len(content) and kind != b"IEND":
         length, kind = struct.unpack_from(">I4s", content, start)
         stop = start + 12 + length

@@ -88,7 +88,8 @@ def states_of(paths: Iterable[Path]) -> str | None:
     """
     # None if one is missing, or changed so recently that its times may not show another change
     # (`SETTLED`).
-    whole, newest = hashlib.sha256(), 0
+    whole = hashlib.sha256()
+    newest = 0
     try:
         for place in paths:
             for file, entry in _below(os.fspath(place), set()):

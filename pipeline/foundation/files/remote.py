@@ -27,9 +27,13 @@ def address(path: Path | str) -> str | None:
     """The address of a path in an object store, such as s3://bucket/key; None for a path of this
     machine.
     """
-    text = path if isinstance(path, str) else path.as_posix()
+    text = path
+    if not isinstance(text, str):
+        text = text.as_posix()
     match = ADDRESS.match(text)
-    return f"{match[1]}://{text[match.end() :]}" if match else None
+    if match is None:
+        return None
+    return f"{match[1]}://{text[match.end() :]}"
 
 
 def is_address(path: Path | str) -> bool:

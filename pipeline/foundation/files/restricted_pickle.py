@@ -20,7 +20,8 @@ from pipeline.foundation.files.pickled import Call, Name, Outside
 from pipeline.foundation.parts.errors import ANYTHING, first_line, refusing
 
 CORES = ("numpy.core", "numpy._core")
-DTYPE, ENCODED = Name("numpy", "dtype"), Name("_codecs", "encode")
+DTYPE = Name("numpy", "dtype")
+ENCODED = Name("_codecs", "encode")
 # Classes of arrays that are read as plain ones.
 CLASSES = {Name("numpy", name) for name in ("ndarray", "memmap", "matrix")}
 BEGUN = {Name(f"{core}.multiarray", "_reconstruct") for core in CORES}
@@ -76,7 +77,9 @@ def reading(path: Path, what: str) -> AbstractContextManager[None]:
             return f"{path}: {foreign(error.name)}"
         if isinstance(error, OSError):
             return f"cannot read {path}: {error.strerror or error}"
-        said = first_line(error) if type(error) in (ValueError, EOFError) else type(error).__name__
+        said = type(error).__name__
+        if type(error) in (ValueError, EOFError):
+            said = first_line(error)
         return f"{path}: is damaged, cut short or not {what} ({said})"
 
     return refusing(ANYTHING, why)
@@ -171,8 +174,12 @@ def _dtype(call: Any) -> np.dtype[Any]:
     if not TYPES.fullmatch(call.arguments[0].lstrip("<>=|")):
         raise ValueError(f"it holds an array of dtype {call.arguments[0]!a:.40}, expected numbers")
     dtype = np.dtype(call.arguments[0])
-    order: Any = call.state[1] if type(call.state) is tuple and len(call.state) > 1 else "="
-    return dtype.newbyteorder(order) if order in ("<", ">") else dtype
+    order: Any = "="
+    if type(call.state) is tuple and len(call.state) > 1:
+        order = call.state[1]
+    if order in ("<", ">"):
+        return dtype.newbyteorder(order)
+    return dtype
 
 
 def _bytes(value: Any) -> bytes:

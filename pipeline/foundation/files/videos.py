@@ -132,9 +132,14 @@ def _evenly(
     times: Sequence[int], start: Fraction | None, end: Fraction | None, most: int
 ) -> list[int]:
     """Places in `times` of the wanted frames, ascending."""
-    first = 0 if start is None else max(0, bisect_right(times, start) - 1)
-    begin = Fraction(times[0]) if start is None else max(start, Fraction(times[0]))
-    finish = Fraction(times[-1]) if end is None else min(end, Fraction(times[-1]))
+    first = 0
+    begin = Fraction(times[0])
+    finish = Fraction(times[-1])
+    if start is not None:
+        first = max(0, bisect_right(times, start) - 1)
+        begin = max(start, begin)
+    if end is not None:
+        finish = min(end, finish)
     if begin >= finish:
         return []
     shown = [place for place in range(first, len(times) - 1) if times[place] < finish]
@@ -164,7 +169,9 @@ def _decoded(
 ) -> list[av.VideoFrame]:
     """The frames at the places `wanted` of `times`; decoding ends with the last one."""
     pictures: dict[int, av.VideoFrame] = {}
-    waiting, before, shown = list(reversed(wanted)), None, times[0]
+    waiting = list(reversed(wanted))
+    before = None
+    shown = times[0]
     with refusing(
         av.FFmpegError,
         lambda error: f"is damaged after {film.seconds(shown):.2f} s: {error.strerror}",
@@ -208,7 +215,9 @@ def _as_shown(frame: av.VideoFrame, pixel_aspect: Fraction) -> Image.Image:
     turned = np.frombuffer(matrix, np.int32)[[0, 1, 3, 4]].astype(float)
     signs = np.where(np.abs(turned) > 0.5 * np.abs(turned).max(), np.sign(turned), 0).astype(int)
     turn = TURNS.get(tuple(signs.tolist()))
-    return image if turn is None else image.transpose(turn)
+    if turn is None:
+        return image
+    return image.transpose(turn)
 
 
 @dataclass(frozen=True)
@@ -296,7 +305,9 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
     """Read the compressed frames of a part of a file, one after the other: a film may not fit in
     memory.
     """
-    begin, finish, last = film.ticks(start) if start else None, film.ticks(end), 0.0
+    begin = film.ticks(start) if start else None
+    finish = film.ticks(end)
+    last = 0.0
     if begin is not None:
         with _opened(Path(film.container.name)) as trial:
             reached = _reaches(trial, begin)

@@ -343,7 +343,9 @@ def readable(path: Path) -> Iterator[None]:
         if what:
             return f"{path}: is {what}"
         named = re.search(r"Unsupported global: GLOBAL (\S+)", str(error))
-        held = f": it holds {named[1]}" if named else ""
+        held = ""
+        if named:
+            held = f": it holds {named[1]}"
         return (
             f"{path}: not readable as weights ({type(error).__name__}{held}); "
             "expected safetensors or a torch state dict"

@@ -32,7 +32,8 @@ from pipeline.foundation.parts.errors import InputError, first_line, refusing, s
 
 # Bytes of a decoded chunk, and of a file of metadata. Files without a codec are mapped, whatever
 # their size.
-LARGEST, METADATA = 1 << 31, 1 << 26
+LARGEST = 1 << 31
+METADATA = 1 << 26
 MEMORY = 1 << 28  # that lzma takes for its dictionary, whose size the chunk declares
 SLACK = 1 << 12  # checksums and headers of a codec below another
 MOST_IN_A_SHARD = 1 << 20  # chunks; the index of a shard has 16 bytes for each
@@ -246,7 +247,8 @@ class _V2(Numcodec):  # type: ignore[misc]
     codec_id = "bounded"
 
     def __init__(self, kind: str, name: str, size: int) -> None:
-        self.codec_id, self.size = _known(kind, name), size
+        self.codec_id = _known(kind, name)
+        self.size = size
 
     def decode(self, content: Any, out: Any = None) -> bytes:
         return decode(self.codec_id, bytes(content), self.size)

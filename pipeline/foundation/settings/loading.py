@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pipeline.foundation.files.parsing import from_json, from_yaml
+from pipeline.foundation.parts import extension
 from pipeline.foundation.parts.errors import InputError, refusing, unknown
 from pipeline.foundation.parts.section import first_fault
 from pipeline.foundation.settings import written
@@ -76,7 +77,10 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
 @cache
 def _shipped() -> dict[str, Any]:
     recipes = _recipes(resources.files("manifests") / "recipes")
-    return written.shipped() | {"recipes": both_sides(recipes)}
+    sections = written.shipped() | {"recipes": both_sides(recipes)}
+    for file in extension.files(written.SHIPPED.name):
+        sections = _over(sections, written.yaml_of(file))
+    return sections
 
 
 def _recipes(folder: Traversable) -> dict[str, Any]:

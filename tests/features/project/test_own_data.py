@@ -205,14 +205,6 @@ def test_an_untrained_network_is_left_out(photos: Path, tmp_path: Path) -> None:
     assert "detector" not in data.left_out  # nobody named one
 
 
-def test_an_extraction_without_a_detector_is_refused_before_anything_is_loaded() -> None:
-    assert "no detector is named" in own_data.needs.lacks("detector", {})[0]
-    assert (
-        own_data.needs.lacks("detector", {"weights": "untrained", "network": "fcos_resnet50_fpn"})
-        == []
-    )
-
-
 def test_what_lacks_weights_is_left_out_and_nothing_else_left_is_refused(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,7 +25,6 @@ ENGINES: lazy.LookupTable[Callable[..., Extractor]] = lazy.LookupTable(
         "butd-36": "pipeline.make.features.extractors.butd.detector:Detected",
         "butd-10-100": "pipeline.make.features.extractors.butd.detector:Detected10To100",
         "butd-given": "pipeline.make.features.extractors.butd.detector:Given",
-        "detector": "pipeline.make.features.extractors.detector.detector:Detector",
         "grid": "pipeline.make.features.extractors.square:Grid",
         "grid-feats-x101": "pipeline.make.features.extractors.grid_feats:GridFeats",
         "grid-feats-x152": "pipeline.make.features.extractors.grid_feats:GridFeatsX152",

@@ -15,9 +15,9 @@ import tiny_detectors
 import torch
 from PIL import Image
 
+from pipeline.extensions.detector import hugging_face
 from pipeline.make.features import extractors
 from pipeline.make.features.extractors import Runtime
-from pipeline.make.features.extractors.detector import hugging_face
 
 PROMPTS = ["a dog", "cat"]
 # In the installed mapping, but without boxes of four numbers: see docs/detectors.md.

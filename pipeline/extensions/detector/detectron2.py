@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.extensions.detector.selection import Found
 from pipeline.foundation.files import weights
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.make.features.extractors.base import with_weights
 from pipeline.make.features.extractors.butd.checkpoint import read_state
 from pipeline.make.features.extractors.butd.options import DETECTRON2
-from pipeline.make.features.extractors.detector.selection import Found
 from pipeline.make.features.extractors.grid_feats import resized
 from pipeline.make.features.extractors.runtime import Runtime
 

@@ -15,11 +15,11 @@ import transformers
 from PIL import Image
 from transformers.models.auto import modeling_auto as models
 
+from pipeline.extensions.detector.pooling import FeatureMap
+from pipeline.extensions.detector.selection import Found
 from pipeline.foundation.files import pretrained, weights
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
-from pipeline.make.features.extractors.detector.selection import Found
 from pipeline.make.features.extractors.runtime import Runtime
 
 CLOSED = dict(models.MODEL_FOR_OBJECT_DETECTION_MAPPING_NAMES)

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.extensions.detector.pooling import FeatureMap
+from pipeline.extensions.detector.selection import Found
 from pipeline.foundation.files import digest, images, regular
 from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, InputWarning, first_line, refusing
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
-from pipeline.make.features.extractors.detector.selection import Found
 
 MEAN = np.array([0.485, 0.456, 0.406])  # ImageNet's
 DEVIATION = np.array([0.229, 0.224, 0.225])

@@ -17,6 +17,7 @@ from pipeline.foundation import manifest
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extraction, extractors
+from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore
 
@@ -146,3 +147,8 @@ def test_what_is_no_detector_is_refused(tmp_path: Path) -> None:
 def test_a_photograph_of_one_pixel_is_refused(folder: Path) -> None:
     with pytest.raises(ImageError, match="1 x 1 pixels are too few"):
         build(folder).prepare(Image.new("RGB", (1, 1)))
+
+
+def test_an_extraction_without_a_detector_is_refused_before_anything_is_loaded() -> None:
+    assert "no detector is named" in needs.lacks("detector", {})[0]
+    assert needs.lacks("detector", {"weights": "untrained", "network": "fcos_resnet50_fpn"}) == []

@@ -9,9 +9,9 @@ import timm
 import torch
 from PIL import Image
 
+from pipeline.extensions.detector.options import DetectorOptions
+from pipeline.extensions.detector.pooling import FeatureMap
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.extractors.detector.options import DetectorOptions
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
 from pipeline.make.features.extractors.network import Network
 from pipeline.make.features.extractors.runtime import Runtime
 

@@ -19,10 +19,10 @@ from torchvision.models.detection import FCOS, FasterRCNN
 from torchvision.models.detection.ssd import SSD
 from torchvision.transforms.functional import pil_to_tensor
 
+from pipeline.extensions.detector.selection import Found
 from pipeline.foundation.files import weights
 from pipeline.foundation.parts.errors import InputError, meant
 from pipeline.make.features.extractors.base import with_weights
-from pipeline.make.features.extractors.detector.selection import Found
 from pipeline.make.features.extractors.runtime import Runtime
 
 USUAL = 91  # COCO's classes and the background

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from PIL import Image
 
+from pipeline.extensions.detector.options import DetectorOptions
+from pipeline.extensions.detector.other_map import OtherMap
+from pipeline.extensions.detector.pooling import FeatureMap
+from pipeline.extensions.detector.selection import WHOLE, Found, Selected, select
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.lazy import imported
 from pipeline.make.features.extractors.base import Computed, Engine, computed, of_one_shape
-from pipeline.make.features.extractors.detector.options import DetectorOptions
-from pipeline.make.features.extractors.detector.other_map import OtherMap
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
-from pipeline.make.features.extractors.detector.selection import WHOLE, Found, Selected, select
 from pipeline.make.features.extractors.given_boxes import GivenBoxes
 from pipeline.make.features.extractors.runtime import Runtime
 from pipeline.make.features.store import Extra

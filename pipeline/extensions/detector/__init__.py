@@ -9,8 +9,15 @@ detector.
     torchvision.py   torchvision's detectors
     detectron2.py    R-CNNs of detectron2
     graph.py         graphs of ONNX and OpenVINO
+    defaults.yaml    the feature `detector` of the preset `light`
 
 What a detector's library does after its network (top-k over pairs of query and class, suppression
 class by class) is not used: it returns a query's box several times, and differs from library to
 library.
 """
+
+from pipeline.foundation.parts.extension import Extension
+
+EXTENSION = Extension(
+    parts={"extractors": {"detector": "pipeline.extensions.detector.detector:Detector"}}
+)

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 import torch
 from torchvision.ops import nms
 
+from pipeline.extensions.detector.options import DetectorOptions
+from pipeline.extensions.detector.pooling import FeatureMap
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.extractors.butd.geometry import keep, rising
-from pipeline.make.features.extractors.detector.options import DetectorOptions
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
 
 CONSIDERED = 1000
 WHOLE = -1  # the query and the class of the whole photograph

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
+from pipeline.extensions.detector.detector import Detector
+from pipeline.extensions.detector.options import DetectorOptions
+from pipeline.extensions.detector.pooling import FeatureMap
+from pipeline.extensions.detector.selection import WHOLE, Found, select
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.extractors.detector.detector import Detector
-from pipeline.make.features.extractors.detector.options import DetectorOptions
-from pipeline.make.features.extractors.detector.pooling import FeatureMap
-from pipeline.make.features.extractors.detector.selection import WHOLE, Found, select
 
 SIZE = (100, 60)
 BOXES = [
