@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pipeline.foundation.artefacts import Artefact, Outdated, Reference, Versions, making
+from pipeline.foundation.artefacts.making import IfChanged
 from pipeline.foundation.artefacts.pieces import KeptPieces
 from pipeline.foundation.compute.tasks import Executor
 from pipeline.foundation.evaluation.retrieval import Progress, Protocol
@@ -123,14 +124,20 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     request = job.request(tuned, scorers[0])
     inputs = _inputs(job, scorers)
     differs = _differs_before_ordering(job, request, inputs)
-    refuses = not job.redo and differs is not None and differs.because in ("request", "made_from")
-    with making(job.path, request, inputs, if_changed="refuse" if refuses else "redo") as draft:
+    if_changed: IfChanged = "redo"
+    if not job.redo and differs is not None and differs.because in ("request", "made_from"):
+        if_changed = "refuse"
+    with making(job.path, request, inputs, if_changed=if_changed) as draft:
         if draft is None:
             made = System.open(job.path).made_from
             assert isinstance(made, Reranked)
             return Outcome(made, 0, written=False)
         job.retriever.check()
-        scored_candidates, pieces, scored = None if differs else _earlier_candidates(job), None, 0
+        scored_candidates: dict[str, reranked.Scored] | None = None
+        pieces: KeptPieces | None = None
+        scored = 0
+        if not differs:
+            scored_candidates = _earlier_candidates(job)
         if scored_candidates is None:
             scored_candidates, pieces, scored = _score(
                 job, by_pair, request.versions(), executor, report
@@ -142,15 +149,11 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
             )
             job = replace(job, k=k, how=how)
         made = job.made_from(scorers[0], tuned)
-        arrays = {
-            f"{name}_{kind}": values
-            for name, each in scored_candidates.items()
-            for kind, values in (
-                ("candidates", each.places),
-                ("retrieved", each.retrieved),
-                ("scores", each.scores),
-            )
-        }
+        arrays: dict[str, np.ndarray] = {}
+        for name, each in scored_candidates.items():
+            arrays[f"{name}_candidates"] = each.places
+            arrays[f"{name}_retrieved"] = each.retrieved
+            arrays[f"{name}_scores"] = each.scores
         layout.begin(draft, layout.ids_of(job.retriever) | arrays, made)
     if pieces is not None:
         pieces.remove()
@@ -244,7 +247,8 @@ def _score(
     """The candidates with their scores, the shards that hold these, and how many pairs were scored
     now.
     """
-    pool, captions = job.pool, len(job.pool.caption_ids)
+    pool = job.pool
+    captions = len(pool.caption_ids)
     to_score = candidates.find(
         pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index
     )

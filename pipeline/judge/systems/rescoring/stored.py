@@ -28,12 +28,12 @@ def made(source: System, request: RescoreRequest) -> Rescored:
 
 def made_from(source: System, request: RescoreRequest, paths: Paths) -> dict[str, Reference]:
     """Compose the references to its source, and to the embeddings of its bank."""
-    whole = RESCORERS.build(request.rescorer, **request.options).bank == "train"
-    bank = _embedded(source, paths) if whole else []
-    return {
-        "source": source.reference,
-        **{f"bank.{number}": store.reference for number, store in enumerate(bank)},
-    }
+    references = {"source": source.reference}
+    rescorer = RESCORERS.build(request.rescorer, **request.options)
+    if rescorer.bank == "train":
+        for number, store in enumerate(_embedded(source, paths)):
+            references[f"bank.{number}"] = store.reference
+    return references
 
 
 def compute(

@@ -31,7 +31,9 @@ class Rows:
 
     def part(self, side: Side) -> int | None:
         """The file of a side; None where both are in one."""
-        return None if self.parts[0] == self.parts[1] else self.parts[SIDES.index(side)]
+        if self.parts[0] == self.parts[1]:
+            return None
+        return self.parts[SIDES.index(side)]
 
     def size(self, side: Side) -> int:
         """How many images or captions there are."""
@@ -49,9 +51,13 @@ class Beside:
 
     def used(self, found: Identified) -> list[Found]:
         """The arrays that say which images and captions rows and columns are."""
-        told = [array for each, array in self.told if any(each is used for used in found.used)]
-        texts = [self.texts] if self.texts is not None and found.used_texts else []
-        return [*self.ids, *told, *texts]
+        arrays = [*self.ids]
+        for told, array in self.told:
+            if any(told is used for used in found.used):
+                arrays.append(array)
+        if self.texts is not None and found.used_texts:
+            arrays.append(self.texts)
+        return arrays
 
 
 def beside(held: Held, rows: Rows) -> Beside:
@@ -62,7 +68,8 @@ def beside(held: Held, rows: Rows) -> Beside:
     told += [*_told(held, rows)]
     ids = [each for each in chosen.values() if each is not None]
     _refuse_unclear(held, rows, ids)
-    images, captions = (None if each is None else column(each) for each in chosen.values())
+    images = _values(chosen["image"])
+    captions = _values(chosen["caption"])
     every_told = [each for each, _ in told]
     if rows.repeats > 1:
         owner = np.repeat(np.arange(rows.shape[0]), rows.repeats)
@@ -70,10 +77,18 @@ def beside(held: Held, rows: Rows) -> Beside:
         if images is not None and len(images) == len(owner):
             images = images[:: rows.repeats]
     texts = next((each for each in held.of("texts") if each.size == rows.shape[1]), None)
-    texts = None if texts is chosen["caption"] else texts
-    in_words = None if texts is None else column(texts)
+    if texts is chosen["caption"]:
+        texts = None
     others = [*_others(held, [*ids, *(array for _, array in told)])]
-    return Beside(Given(images, captions, every_told, in_words, others), ids, told, texts)
+    given = Given(images, captions, every_told, _values(texts), others)
+    return Beside(given, ids, told, texts)
+
+
+def _values(found: Found | None) -> np.ndarray | None:
+    """The values of an array with one for each row; None for none."""
+    if found is None:
+        return None
+    return column(found)
 
 
 def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
@@ -83,14 +98,17 @@ def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | No
     size: dict[Side, int] = {}
     for each in held.every:
         if each.role.kind in ("ids", "owners") and each.role.side is not None:
-            side: Side = "caption" if each.role.kind == "owners" else each.role.side
+            side: Side = each.role.side
+            if each.role.kind == "owners":
+                side = "caption"
             size.setdefault(side, each.size)
     if not size:
         return None
     for lists in listed:
         if lists.direction is not None:
             size.setdefault(ASKED[lists.direction][0], len(lists.candidates))
-    queries, few = len(listed[0].candidates), held.columns.captions_per_image
+    queries = len(listed[0].candidates)
+    few = held.columns.captions_per_image
     for side, other in (SIDES, SIDES[::-1]):
         if side in size and other not in size and size[side] != queries:
             size[other] = queries
@@ -103,14 +121,17 @@ def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | No
         size["image"] = 1 + max(
             int(each.max(initial=0)) for each in rows if each.dtype.kind in "iu"
         )
-    return (size["image"], size["caption"]) if len(size) == len(SIDES) else None
+    if len(size) < len(SIDES):
+        return None
+    return size["image"], size["caption"]
 
 
 def column(found: Found) -> np.ndarray:
     """The values of an array with one for each row, [n]; of a dict its values or keys, where the
     others number them.
     """
-    values, keys = found.array.read(), found.array.keys
+    values = found.array.read()
+    keys = found.array.keys
     if values.size != max(values.shape, default=0):
         raise InputError(f"{found} has no one value for each row; save ids as one column")
     values = values.ravel()
@@ -140,8 +161,11 @@ def _ids(side: Side, held: Held, rows: Rows, others: Sequence[Found]) -> Found |
     many. others: those that are known to be something else.
     """
     every = [each for each in held.of("ids") if each not in others]
-    part, size = rows.part(side), rows.size(side)
-    sizes = {size, size * rows.repeats} if side == "image" else {size}
+    part = rows.part(side)
+    size = rows.size(side)
+    sizes = {size}
+    if side == "image":
+        sizes.add(size * rows.repeats)
     by_name = [each for each in every if each.role.side == side]
     by_name.sort(key=lambda each: (each.size not in sizes, part not in (None, each.part)))
     loose = [each for each in every if each.role.side is None and _may_be_ids(each)]

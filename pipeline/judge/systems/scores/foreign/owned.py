@@ -56,28 +56,37 @@ def readings(told: Told, known: Known) -> list[Ids]:
     """The different owners that an array may mean, int64 [C] each: by ids or by rows; [] where it
     fits neither.
     """
-    is_counted = Name.of(told.name).counts or not told.is_sure
-    if is_counted and (counted := _of_counts(told, known)) is not None:
-        return [counted]
+    if Name.of(told.name).counts or not told.is_sure:
+        counted = _of_counts(told, known)
+        if counted is not None:
+            return [counted]
     if not told.is_sure and _is_table(told):
         return _of_matrix(told, known) or _of_two_columns(told, known) or _of_lists(told, known)
     if told.is_sure or told.array.keys is None:
         return _of_entries(told, known)
-    return _different([each for side in SIDES for each in _of_entries(told.by(side), known)])
+    owners: list[Ids] = []
+    for side in SIDES:
+        owners += _of_entries(told.by(side), known)
+    return _different(owners)
 
 
 def _of_entries(told: Told, known: Known) -> list[Ids]:
     """The owners where an array has an entry for each image or caption of one side."""
     entries, values = _pairs(told)
     other: Side = "image" if told.of == "caption" else "caption"
-    if entries is None:
-        entry_rows = [np.arange(len(values))] if len(values) == known.size(told.of) else []
-    else:
+    entry_rows: list[Ids] = []
+    if entries is not None:
         entry_rows = _rows(entries, told.of, told, known)
+    elif len(values) == known.size(told.of):
+        entry_rows = [np.arange(len(values))]
     owners: list[Ids] = []
     for rows in entry_rows:
         for answers in _rows(values, other, told, known):
-            images, captions = (answers, rows) if told.of == "caption" else (rows, answers)
+            images = rows
+            captions = answers
+            if told.of == "caption":
+                images = answers
+                captions = rows
             owners.append(_of_pairs(images, captions, known.shape[1], told))
     return _different(owners)
 
@@ -101,7 +110,9 @@ def _of_two_columns(told: Told, known: Known) -> list[Ids]:
     values = told.array.read()
     if values.dtype.kind not in "iu" or 2 not in values.shape:
         return []
-    columns = values.T if values.shape[1] == 2 else values
+    columns = values
+    if values.shape[1] == 2:
+        columns = values.T
     owners: list[Ids] = []
     for images, captions in (columns, columns[::-1]):
         of_images = _rows(images, "image", told, known)
@@ -140,7 +151,9 @@ def labels(told: Told, known: Known) -> np.ndarray | None:
     if entries is None:
         return values
     rows = _rows(entries, "caption", told, known)
-    return values[np.argsort(rows[0])] if len(rows) == 1 else None
+    if len(rows) != 1:
+        return None
+    return values[np.argsort(rows[0])]
 
 
 def in_order(of_captions: np.ndarray, images: int) -> Ids | None:
@@ -168,8 +181,10 @@ def _pairs(told: Told) -> tuple[np.ndarray | None, np.ndarray]:
     if values.ndim == 1 or 1 in values.shape:
         return told.array.keys, values.ravel()
     entries = np.repeat(np.arange(len(values)), values.shape[1])
-    is_listed = values.ravel() != NO_IMAGE if values.dtype.kind in "iu" else values.ravel() != ""
-    return entries[is_listed], values.ravel()[is_listed]
+    listed = values.ravel()
+    none = NO_IMAGE if values.dtype.kind in "iu" else ""
+    is_listed = listed != none
+    return entries[is_listed], listed[is_listed]
 
 
 def _rows(values: np.ndarray, side: Side, told: Told, known: Known) -> list[Ids]:
@@ -177,7 +192,8 @@ def _rows(values: np.ndarray, side: Side, told: Told, known: Known) -> list[Ids]
     a dict.
     """
     ids = known.images if side == "image" else known.captions
-    numbers, size = known.number(values, told.name), known.size(side)
+    numbers = known.number(values, told.name)
+    size = known.size(side)
     found: list[Ids] = []
     if ids is not None:
         by_id = np.where(numbers == NO_IMAGE, NO_IMAGE, rows_of(ids, numbers))
@@ -203,17 +219,21 @@ def _in_order_of_dict(values: np.ndarray, side: Side, told: Told, size: int) -> 
     if side == told.of and len(first) == size:
         return [np.searchsorted(first, np.arange(len(values)), "right") - 1]
     is_whole_side = len(values) == size and (len(first) == size or values.dtype.kind in "UST")
-    return [np.arange(size)] if told.of == "image" and side == "caption" and is_whole_side else []
+    if told.of == "image" and side == "caption" and is_whole_side:
+        return [np.arange(size)]
+    return []
 
 
 def _by_file(names: np.ndarray, image_files: Sequence[str]) -> Ids:
     """The rows of images by their files' names, with or without folder and suffix; -1 for none."""
     table, spellings = files.image_names.by_name(image_files)
-    found = (
-        next((table[each] for each in spellings(name) if each in table), -1)
-        for name in map(str, names.tolist())
-    )
-    return np.fromiter(found, np.int64, len(names))
+    rows = np.full(len(names), -1, np.int64)
+    for place, name in enumerate(map(str, names.tolist())):
+        for spelling in spellings(name):
+            if spelling in table:
+                rows[place] = table[spelling]
+                break
+    return rows
 
 
 def _of_counts(told: Told, known: Known) -> Ids | None:
@@ -226,8 +246,9 @@ def _of_counts(told: Told, known: Known) -> Ids | None:
         return None
     numbers = values.astype(np.float64)
     if len(numbers) == images + 1:
-        is_complete = numbers[0] == 0 and numbers[-1] == captions
-        count = np.diff(numbers) if is_complete else numbers
+        count = numbers
+        if numbers[0] == 0 and numbers[-1] == captions:
+            count = np.diff(numbers)
     elif len(numbers) == images and Name.of(told.name).has(STARTS) and numbers[0] == 0:
         count = np.diff([*numbers, captions])
     else:
@@ -257,7 +278,8 @@ def _oriented(told: Told, known: Known) -> list[np.ndarray]:
     oriented = [each for each in (values, values.T) if each.shape == known.shape]
     if not oriented or values.dtype.kind not in "biuf":
         return []
-    return oriented if ((values == 0) | (values == 1)).all() else []
+    has_others = ((values != 0) & (values != 1)).any()
+    return [] if has_others else oriented
 
 
 def contradicts(told: Told, owner: Ids, known: Known) -> bool:
@@ -287,7 +309,11 @@ def _lists_others(told: Told, owner: Ids, known: Known) -> bool:
         return False
     if 2 * len(np.unique(values)) < known.size(other):
         return False
-    images, captions = (values, entries) if told.of == "caption" else (entries, values)
+    images = entries
+    captions = values
+    if told.of == "caption":
+        images = values
+        captions = entries
     agree = owner[captions] == images
     return len(np.unique(captions[agree])) < len(owner)
 
@@ -297,7 +323,8 @@ def _of_pairs(images: Ids, captions: Ids, size: int, told: Told) -> Ids:
     owner = np.full(size, NO_IMAGE, np.int64)
     is_known = captions >= 0
     owner[captions[is_known]] = images[is_known]
-    if (again := owner[captions[is_known]] != images[is_known]).any():
+    again = owner[captions[is_known]] != images[is_known]
+    if again.any():
         caption = captions[is_known][np.argmax(again)]
         raise InputError(
             f"{told} gives caption {caption} several images; give what is right as --qrels"
