@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 from folders import tree
 
 from pipeline.foundation.artefacts import record as records
@@ -207,6 +208,26 @@ def test_a_rewriting_that_was_cut_short_is_not_gone_on_with(
     with pytest.raises(Cut):
         rewrite(job.store, small.manifest, compressor="zstd")
     assert extraction.extract(of(job, everything, range(25))).extracted == 5
+
+
+def test_a_rewriting_into_another_layout_than_one_that_was_cut_short_begins_anew(
+    job: extraction.ExtractionJob, everything: Manifest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = of(job, everything, range(20))
+    extraction.extract(small)
+    before = zarr.open_array(job.store / "features", mode="r")[:]
+
+    def cut(*arguments: object) -> None:
+        raise Cut
+
+    with monkeypatch.context() as cutting:
+        cutting.setattr("pipeline.make.features.store.rewrite.write_shard", cut)
+        with pytest.raises(Cut):
+            rewrite(job.store, small.manifest, compressor="zstd")
+    rewrite(job.store, small.manifest, shard_images=7)
+    after = zarr.open_array(job.store / "features", mode="r")
+    assert after.shards[0] == 7
+    np.testing.assert_array_equal(after[:], before)
 
 
 def test_a_store_that_is_rewritten_while_it_is_read_is_read_on(
