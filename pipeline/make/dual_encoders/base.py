@@ -172,10 +172,8 @@ class DualEncoder(ABC):
         if not cut:
             return []
         share = f"{cut / captions:.1%}".replace("%", " %")
-        return [
-            f"{cut:,} of {counted(captions, 'caption')}{where} ({share}) are longer than {self.token_limit} "
-            "tokens; their beginning is read"
-        ]
+        of_all = f"{cut:,} of {counted(captions, 'caption')}{where} ({share})"
+        return [f"{of_all} are longer than {self.token_limit} tokens; their beginning is read"]
 
     def save(self, folder: Path) -> None:
         """Write the network as it is, with all that reads images and captions, into an empty
@@ -207,9 +205,10 @@ def note_activation(
     exact = {name for name in activation.values() if name.lower() in EXACT}
     in_half = projection.half().to(projection.dtype)
     if exact and torch.equal(projection, in_half):
+        names = " and ".join(sorted(exact))
         warnings.warn(
             f"{folder}: its weights are numbers of half precision, as OpenAI's are, and its configuration "
-            f"says {' and '.join(sorted(exact))}; OpenAI's need QuickGELU, without which several "
+            f"says {names}; OpenAI's need QuickGELU, without which several "
             f"points are lost: if these are theirs, set {setting}",
             InputWarning,
             stacklevel=2,
@@ -268,4 +267,5 @@ def unit(vectors: torch.Tensor) -> np.ndarray:
             f"the encoder gives values that are not finite in {precision}; use --precision fp32, and if "
             "it does so there its weights are damaged"
         )
-    return torch.nn.functional.normalize(vectors.float(), dim=-1).cpu().numpy()
+    unit = torch.nn.functional.normalize(vectors.float(), dim=-1)
+    return unit.cpu().numpy()

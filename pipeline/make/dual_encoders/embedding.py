@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -58,14 +58,15 @@ def embed_part(
         for start in range(0, len(files), batch_size):
             if not wanted():
                 raise InputError("the run that wanted these images is over")
-            batch = list(threads.map(prepare, files[start : start + batch_size]))
+            together = files[start : start + batch_size]
+            batch = list(threads.map(prepare, together))
             vectors.append(encoder.embed_images([pixels for pixels, _ in batch]))
             photographs += [photograph for _, photograph in batch]
     return Piece(
-        np.concatenate(vectors),
-        embed_captions(encoder, captions, batch_size),
-        np.array(encoder.is_cut(captions)),
-        np.array(photographs),
+        images=np.concatenate(vectors),
+        captions=embed_captions(encoder, captions, batch_size),
+        cut=np.array(encoder.is_cut(captions)),
+        photographs=np.array(photographs),
     )
 
 
@@ -89,7 +90,8 @@ def embed_captions(encoder: DualEncoder, captions: Sequence[str], batch_size: in
     order = sorted(range(len(captions)), key=lambda row: len(captions[row]))
     batches = []
     for start in range(0, len(order), batch_size):
-        batch = [captions[row] for row in order[start : start + batch_size]]
+        together = order[start : start + batch_size]
+        batch = [captions[row] for row in together]
         batches.append(encoder.embed_captions(batch))
     encoded = np.concatenate(batches)
     vectors = np.empty_like(encoded)
@@ -138,23 +140,23 @@ def embed(
     call is resumed.
     """
     same = identity(job.model, encoder)
-    parts = list(chain.from_iterable(split.pieces(AT_ONCE) for split in job.splits))
-    tasks = [
-        _Task(job.model, job.usage, same, job.files(part), part.captions, job.batch_size)
-        for part in parts
-    ]
+    parts: list[Split] = []
+    for split in job.splits:
+        parts += split.pieces(AT_ONCE)
+    tasks = []
+    for part in parts:
+        files = job.files(part)
+        tasks.append(_Task(job.model, job.usage, same, files, part.captions, job.batch_size))
     made_from = {role: reference.identity for role, reference in draft.record.made_from.items()}
-    pieces = KeptPieces(
-        path,
-        {
-            "encoder": same,
-            "manifest": job.manifest.digest,
-            "made_from": made_from,
-            "versions": draft.record.versions,
-            "splits": [split.name for split in job.splits],
-            "at_once": AT_ONCE,
-        },
-    )
+    needed = {
+        "encoder": same,
+        "manifest": job.manifest.digest,
+        "made_from": made_from,
+        "versions": draft.record.versions,
+        "splits": [split.name for split in job.splits],
+        "at_once": AT_ONCE,
+    }
+    pieces = KeptPieces(path, needed)
 
     def on_piece(number: int, before: bool) -> None:
         progress(len(parts[number].image_ids), before)

@@ -46,10 +46,9 @@ class TransformersEncoder(DualEncoder):
         self.tokenizer = pretrained.tokenizer(folder, config.text_config.vocab_size)
         self._padded = int(config.text_config.max_position_embeddings)
         self.token_limit = usage.limit(self._padded)
-        self.activation: Mapping[str, str] = {
-            "image": str(getattr(config.vision_config, "hidden_act", "unknown")),
-            "text": str(getattr(config.text_config, "hidden_act", "unknown")),
-        }
+        of_images = getattr(config.vision_config, "hidden_act", "unknown")
+        of_texts = getattr(config.text_config, "hidden_act", "unknown")
+        self.activation: Mapping[str, str] = {"image": str(of_images), "text": str(of_texts)}
         if config.model_type == "siglip":
             self._refuse_other_siglip()
         self._reads_middle = crops(self.processor)
@@ -58,7 +57,9 @@ class TransformersEncoder(DualEncoder):
         used = [*base.read_folder(folder, TEXT_FILES), *tensors]
         digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
         self.files: Mapping[str, str] = {file.name: sha for file, sha in digests.items()}
-        self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None
+        self.weights_file = None
+        if len(tensors) == 1:
+            self.weights_file = digests[tensors[0]]
         if config.model_type == "clip":
             pretrained.check_end(folder, self.tokenizer, config.text_config)
         network = pretrained.network(folder, AutoModel, config, pickled=True, whole=True)
@@ -76,10 +77,13 @@ class TransformersEncoder(DualEncoder):
         is_gemma = pretrained.is_gemma(self.tokenizer)
         if is_gemma == self.lowers:
             return
-        name, its, kind = ("SigLIP 2", "", "siglip2") if is_gemma else ("SigLIP", "not ", "siglip")
+        is_a = "is a SigLIP, because its tokenizer is not Gemma's"
+        kind = "siglip"
+        if is_gemma:
+            is_a = "is a SigLIP 2, because its tokenizer is Gemma's"
+            kind = "siglip2"
         raise InputError(
-            f"{self.folder}: is a {name}, because its tokenizer is {its}"
-            f"Gemma's; SigLIP 2 was trained on captions in lower case, so write {kind}:"
+            f"{self.folder}: {is_a}; SigLIP 2 was trained on captions in lower case, so write {kind}:"
         )
 
     @classmethod
@@ -104,11 +108,12 @@ class TransformersEncoder(DualEncoder):
 
     def caption_vectors(self, captions: Sequence[str]) -> torch.Tensor:
         """The vectors of captions, see `DualEncoder.caption_vectors`."""
+        padding = "max_length" if self.pads_to_limit else "longest"
         tokens = self.tokenizer.pad(
             {"input_ids": self.tokens(captions)},
             max_length=self._padded,
             return_tensors="pt",
-            padding="max_length" if self.pads_to_limit else "longest",
+            padding=padding,
         )
         inputs = {"input_ids": tokens["input_ids"].to(self.usage.device)}
         if not self.pads_to_limit:

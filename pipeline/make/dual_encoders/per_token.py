@@ -17,10 +17,10 @@ def scores(
     """Compare all images with all captions, float32 [I, C]: MaxSim, or its mean over a caption's
     tokens.
     """
-    texts = [
-        encoder.embed_captions(captions[start : start + batch_size])
-        for start in range(0, len(captions), batch_size)
-    ]
+    texts = []
+    for start in range(0, len(captions), batch_size):
+        together = captions[start : start + batch_size]
+        texts.append(encoder.embed_captions(together))
     similarity = encoder.facts["similarity"]
     rows = []
     for start in range(0, len(files), batch_size):

@@ -24,15 +24,14 @@ def identity(model: str, encoder: dual_encoders.DualEncoder) -> str:
     """Digest that on which an encoder's vectors depend: SHA-256 over its kind, its files and its
     usage.
     """
-    return digest(
-        {
-            "kind": model.partition(":")[0],
-            "files": dict(encoder.files),
-            "usage": encoder.usage.recorded,
-            "versions": versions(model),
-            **_facts(encoder),
-        }
-    )
+    kind, _, _ = model.partition(":")
+    values = {
+        "kind": kind,
+        "files": dict(encoder.files),
+        "usage": encoder.usage.recorded,
+        "versions": versions(model),
+    }
+    return digest(values | _facts(encoder))
 
 
 def versions(model: str) -> artefacts.Versions:
@@ -48,10 +47,15 @@ def described(
     """
     _, _, place = model.partition(":")
     card = _card(place, encoder.weights_file)
+    title = None
+    known = trained_on or encoder.trained_on
+    if card:
+        title = card.title
+        known = known or card.trained_on
     values = {
         "place": model,
-        "title": card.title if card else None,
-        "trained_on": trained_on or encoder.trained_on or (card and card.trained_on),
+        "title": title,
+        "trained_on": known,
         "usage": encoder.usage.recorded,
         "preprocessing": dict(encoder.preprocessing),
         "token_limit": encoder.token_limit,
@@ -84,13 +88,14 @@ def made_from(
 ) -> OfEncoder:
     """Compose the facts of an encoder's embeddings of splits."""
     same = identity(model, encoder)
+    counts_of_splits = {split: dict(counts) for split, counts in splits.items()}
     member = Member(
         head=name,
         checkpoint=same,
         files=dict(encoder.files),
         weights=same,
         encoder=described(model, encoder, trained_on),
-        splits={split: dict(counts) for split, counts in splits.items()},
+        splits=counts_of_splits,
     )
     return OfEncoder(
         dataset=manifest.dataset,
@@ -105,7 +110,8 @@ def made_from(
 def load_recorded(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
     """Load the encoder that a record names, whether or not its files are still the same."""
     known = member.encoder or {}
-    return dual_encoders.load(known["place"], dual_encoders.Usage(**known["usage"], device=device))
+    usage = dual_encoders.Usage(**known["usage"], device=device)
+    return dual_encoders.load(known["place"], usage)
 
 
 def open_again(member: Member, device: str = "cpu") -> dual_encoders.DualEncoder:
@@ -188,9 +194,6 @@ def of_split(embedded: System, manifest: Manifest, name: str) -> SplitVectors:
         split = split.only(np.isin(split.image_ids, embedded.image_ids))
     made = made.changed(split=name, member=made.member.changed(**of_split))
     again = "; run `pipeline embed` again"
-    return SplitVectors(
-        split,
-        embedded.vectors_of("image", split.image_ids, again),
-        embedded.vectors_of("caption", split.caption_ids, again),
-        made,
-    )
+    images = embedded.vectors_of("image", split.image_ids, again)
+    captions = embedded.vectors_of("caption", split.caption_ids, again)
+    return SplitVectors(split, images, captions, made)
