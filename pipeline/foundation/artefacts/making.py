@@ -127,8 +127,16 @@ def drafting(
 ) -> Iterator[Draft | None]:
     """Make an artefact that is held for writing and not up to date; the second half of `making`.
 
-    in_place: whether it is made in its own folder; else in FOLDER.successor, which takes its place
-        when it is finished. begin: fills a new draft's folder, which appears with what this wrote.
+    Args:
+        folder: Where it is to be.
+        request: What it is asked to be.
+        made_from: The artefacts that it is made from, by role.
+        machine: What the record says of this machine.
+        in_place: Whether it is made in its own folder; else in FOLDER.successor, which takes its
+            place when it is finished.
+        if_changed: Whether an unfinished one of another request is replaced, or refused.
+        resume: Whether an unfinished one of this request is gone on with.
+        begin: Fills a new draft's folder, which appears with what this wrote.
 
     Yields:
         The draft; None if an earlier process was killed when it had finished it.
@@ -188,7 +196,9 @@ def is_kept(
 
 
 def refusal(folder: Path, difference: str) -> InputError:
-    """The error for an artefact that is not replaced without permission."""
+    """The error for an artefact's folder and its difference from a request, if it is not replaced
+    without permission.
+    """
     return InputError(
         f"{folder}: {difference}; --if-changed redo replaces it, or keep both: --out, or another name"
     )
@@ -200,7 +210,11 @@ def _is_finished(folder: Path, request: Request, made_from: Mapping[str, Referen
 
 
 def refuse_foreign(folder: Path, kind: str) -> None:
-    """Refuse to replace what is no artefact, or one of another kind."""
+    """Refuse to replace a folder that is no artefact, or one of another kind.
+
+    Raises:
+        InputError: If it is one.
+    """
     existing = Artefact.existing(folder)
     if existing and existing.record.kind != kind:
         raise InputError(
@@ -298,7 +312,9 @@ def made_today(
 def is_up_to_date(
     folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None
 ) -> bool:
-    """Whether an artefact is that of a request, its recorded contents unchanged, which are read."""
+    """Whether the artefact in a folder is that of a request and of `made_from`, its recorded contents
+    unchanged, which are read.
+    """
     existing = Artefact.existing(folder)
     if existing is None or existing.outdated(request, made_from or {}) is not None:
         return False

@@ -452,8 +452,10 @@ class MadeOfOthers(Made, ABC):
 
     @abstractmethod
     def made_again(self, name: str) -> tuple[str, str]:
-        """How a system of that name was made from others, in words, and the command that makes it
-        again.
+        """Say how a system of that name was made from others, and by which command.
+
+        Returns:
+            How, in words, and the command that makes it again.
         """
 
     def refuse_vectors(self, name: str, verb: str) -> None:
@@ -563,42 +565,52 @@ class OfAnother(MadeOfOthers):
 
     @property
     def dataset(self) -> str:
+        """The data set of what it is made of."""
         return self.source.dataset
 
     @property
     def split(self) -> str | None:
+        """The split of what it is made of."""
         return self.source.split
 
     @property
     def manifest(self) -> str | None:
+        """The manifest's digest of what it is made of."""
         return self.source.manifest
 
     @property
     def languages(self) -> list[str]:
+        """The languages of what it is made of."""
         return self.source.languages
 
     @property
     def lacks(self) -> dict[str, int]:
+        """How many images and captions what it is made of lacks."""
         return self.source.lacks
 
     @property
     def left_out(self) -> list[int]:
+        """How many images its members left out."""
         return self.source.left_out
 
     @property
     def recipe(self) -> str | None:
+        """The recipe of what it is made of, if it has one."""
         return self.source.recipe
 
     @property
     def text(self) -> str | None:
+        """The text encoder of what it is made of, if it has one."""
         return self.source.text
 
     @property
     def seed(self) -> int | None:
+        """The seed of what it is made of, if it has one."""
         return self.source.seed
 
     @property
     def files(self) -> list[str]:
+        """The plain files behind it."""
         return self.source.files
 
     @property
@@ -634,18 +646,22 @@ class Rescored(OfAnother):
 
     @property
     def features(self) -> dict[str, str]:
+        """The features of what it is made of."""
         return self.source.features
 
     @property
     def untrained(self) -> list[str]:
+        """The networks that were not trained, of what it is made of."""
         return self.source.untrained
 
     @property
     def members(self) -> list[Member]:
+        """The members of what it is made of."""
         return self.source.members
 
     @property
     def protocol(self) -> Folds | None:
+        """The folds that what it is made of was ranked in, if it was."""
         return self.source.protocol
 
     @property

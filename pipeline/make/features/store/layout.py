@@ -121,7 +121,7 @@ class StoreLayout:
         return asdict(self)
 
     def row(self) -> dict[str, Any]:
-        """What a row holds, without how many there are and how they are stored."""
+        """Return what a row holds, without how many there are and how they are stored."""
         stored = ("total", "shard_rows", "compressor")
         return {key: value for key, value in self.recorded().items() if key not in stored}
 

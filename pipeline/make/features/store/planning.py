@@ -71,7 +71,7 @@ class Wanted:
     versions: Versions = field(default_factory=dict)
 
     def request(self, versions: Versions) -> FeaturesRequest:
-        """What the store is asked for, made by code of these versions."""
+        """Return what the store is asked for, made by code of these versions."""
         made = layouts.made_by(self.fingerprint)
         return FeaturesRequest(made=made, row=self.layout.row(), made_by=dict(versions))
 
@@ -169,6 +169,9 @@ def making(
 
     Yields:
         Where to write, the store or STORE.successor; and what is left to do there.
+
+    Raises:
+        InputError: If there is something else, or a store that differs and is not to be replaced.
     """
     if todo.changed:
         if not layouts.has_ledger(path):
