@@ -312,8 +312,8 @@ def made_today(
 def is_up_to_date(
     folder: Path, request: Request, made_from: Mapping[str, Reference] | None = None
 ) -> bool:
-    """Whether the artefact in a folder is that of a request and of `made_from`, its recorded contents
-    unchanged, which are read.
+    """Whether the artefact in a folder is that of a request and of `made_from`, and its recorded
+    contents, which are read, are unchanged.
     """
     existing = Artefact.existing(folder)
     if existing is None or existing.outdated(request, made_from or {}) is not None:
