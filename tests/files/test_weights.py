@@ -15,7 +15,7 @@ from pipeline.foundation.files.digest import sha256
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.extractors.network import Network
 from pipeline.make.features.extractors.runtime import Runtime
-from pipeline.make.features.extractors.tower import _found
+from pipeline.make.features.extractors.tower import _origin
 
 CLIP = weights.checkpoints()["clip-b32"]
 TINY = "test_vit.r160_in1k"
@@ -124,7 +124,7 @@ def test_weights_are_digested_once_a_process_and_again_where_they_changed(
     monkeypatch.setattr(remembered, "sha256", lambda path: digested.append(path) or sha256(path))
     for _ in range(2):
         here = weights.folder(bert.hub, "BERT", "name it")
-        assert _found(bert.hub, here) == {"hub": bert.hub, "sha256": right}
+        assert _origin(bert.hub, here) == {"hub": bert.hub, "sha256": right}
     assert digested == [file]
     file.write_text("other")
     with pytest.raises(InputError, match="has another sha256"):

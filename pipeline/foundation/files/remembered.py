@@ -71,7 +71,7 @@ class Remembered:
         )
 
 
-def in_process(file: Path) -> str:
+def sha256_of_unchanged(file: Path) -> str:
     """SHA-256 of a file, computed from its bytes once a process as long as it is unchanged."""
     state = state_of(file)
     return _of_state(file.resolve(), *(state or ())) if has_settled(file, state) else sha256(file)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pipeline.foundation.files import model_folder, not_weights, torch_save
 from pipeline.foundation.files.digest import digest as total
 from pipeline.foundation.files.parsing import from_yaml
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError, meant, refusing, similar
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ def is_checkpoint(place: str) -> bool:
 def content(path: Path) -> str:
     """SHA-256 of a file, or of those of a checkpoint's folder that are read."""
     if path.is_file():
-        return in_process(path)
+        return sha256_of_unchanged(path)
     files = {
         file
         for pattern in FOLDER_FILES
         for file in [*path.glob(pattern), *path.glob(f"*/{pattern}")]
     }
-    return total({str(file.relative_to(path)): in_process(file) for file in files})
+    return total({str(file.relative_to(path)): sha256_of_unchanged(file) for file in files})
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
@@ -147,7 +147,7 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
 
 
 def _compare(name: str, known: Checkpoint, path: Path) -> None:
-    if known.sha256 and in_process(path) != known.sha256:
+    if known.sha256 and sha256_of_unchanged(path) != known.sha256:
         raise InputError(
             f"weights {name!r}: {path} has another sha256 than {known.sha256}; remove it and get "
             f"it again: {known.get}"

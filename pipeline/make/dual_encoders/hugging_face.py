@@ -12,7 +12,7 @@ from transformers import AutoModel
 
 from pipeline.foundation.compute.device import PRECISIONS
 from pipeline.foundation.files import digest, model_folder, pretrained
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.dual_encoders import base
 from pipeline.make.dual_encoders.base import DualEncoder, Pixels, Usage
@@ -55,7 +55,7 @@ class TransformersEncoder(DualEncoder):
         self.preprocessing = described(self.processor)
         tensors = model_folder.weights_of(folder)
         used = [*base.read_folder(folder, TEXT_FILES), *tensors]
-        digests = dict(zip(used, digest.of_files(used, in_process), strict=True))
+        digests = dict(zip(used, digest.of_files(used, sha256_of_unchanged), strict=True))
         self.files: Mapping[str, str] = {file.name: sha for file, sha in digests.items()}
         self.weights_file = None
         if len(tensors) == 1:

@@ -18,7 +18,7 @@ from pipeline.foundation.files import unfetched, weights
 from pipeline.foundation.files.digest import of_files
 from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.files.pretrained import check_tokenizer, reading, tokenized
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
 from pipeline.make.dual_encoders import base, open_clip_checkpoint, places
 from pipeline.make.dual_encoders.base import DualEncoder, Pixels, Usage
@@ -110,7 +110,7 @@ class OpenClip(DualEncoder):
         self, place: str, network: Any, files: list[Path], state: Mapping[str, torch.Tensor]
     ) -> None:
         """Fill the network, and note the digests of the files that are read."""
-        digests = of_files(files, in_process)
+        digests = of_files(files, sha256_of_unchanged)
         self.files = {file.name: sha for file, sha in zip(files, digests, strict=True)}
         open_clip_checkpoint.load(place, network, state)
 

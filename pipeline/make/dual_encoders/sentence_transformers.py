@@ -18,7 +18,7 @@ from transformers import PreTrainedModel
 from pipeline.foundation.files import model_folder, pretrained, regular, weights
 from pipeline.foundation.files.digest import of_files
 from pipeline.foundation.files.parsing import from_json
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
 from pipeline.make.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
@@ -101,7 +101,7 @@ class SentenceTransformersEncoder(DualEncoder):
             "text": _activation(getattr(config, "text_config", None)),
         }
         used = _files_below(folder, (*TEXT_FILES, "*.safetensors", "*.bin"))
-        digests = dict(zip(used, of_files(used, in_process), strict=True))
+        digests = dict(zip(used, of_files(used, sha256_of_unchanged), strict=True))
         self.files = {str(file.relative_to(folder)): sha for file, sha in digests.items()}
         tensors = [file for file in used if file.suffix in (".safetensors", ".bin")]
         self.weights_file = digests[tensors[0]] if len(tensors) == 1 else None

@@ -10,7 +10,7 @@ from pipeline.foundation import artefacts
 from pipeline.foundation.artefacts import Request, Versions
 from pipeline.foundation.evaluation.retrieval.top import INDEXES
 from pipeline.foundation.files import weights
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.lazy import LookupTable
 from pipeline.foundation.settings import Recipe, Training
@@ -189,7 +189,7 @@ def _words(training: Training) -> dict[str, str | int]:
 def _digest(file: str, named_by: str) -> str:
     if not Path(file).is_file():
         raise InputError(f"{file}: no such file; {named_by}")
-    return in_process(Path(file))
+    return sha256_of_unchanged(Path(file))
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:

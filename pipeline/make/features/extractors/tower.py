@@ -14,7 +14,7 @@ from transformers import AutoConfig
 
 from pipeline.foundation.files import model_folder, parsing, pretrained, weights
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.files.remembered import in_process
+from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError, refusing
 
 # Networks of images and captions -> the class of their text part, which alone is loaded.
@@ -111,7 +111,7 @@ class TextTower:
         inner = _first_module(folder)
         config, network = cls._pretrained(inner)
         tokenizer = cls._tokenizer(inner, config)
-        return cls(tokenizer, config, inner, weights.digest(network), _found(name, inner))
+        return cls(tokenizer, config, inner, weights.digest(network), _origin(name, inner))
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -237,14 +237,15 @@ def _first_module(folder: Path) -> Path:
     return inner
 
 
-def _found(name: str, folder: Path) -> dict[str, str]:
-    """Where a checkpoint was found: `hub`, its name there, or `folder`, the last part of its
-    path.
+def _origin(name: str, folder: Path) -> dict[str, str]:
+    """Where a checkpoint is from: `hub`, its name there, or `folder`, the last part of its path.
+
+    The digest of its weights stands beside it, if they are one file.
     """
-    found = {"hub": name}
+    origin = {"hub": name}
     if Path(name).is_dir():
-        found = {"folder": Path(name).resolve().name}
-    files = list(folder.glob("model*.safetensors"))
-    if len(files) == 1:
-        found["sha256"] = in_process(files[0])
-    return found
+        origin = {"folder": Path(name).resolve().name}
+    weights = list(folder.glob("model*.safetensors"))
+    if len(weights) == 1:
+        origin["sha256"] = sha256_of_unchanged(weights[0])
+    return origin

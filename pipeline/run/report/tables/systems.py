@@ -55,7 +55,7 @@ def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str
             shown.update(sources(table))
     for system in results.systems:
         if shown.isdisjoint(system.systems):
-            why = _why(system, built)
+            why = _why_in_no_table(system, built)
             for name in system.systems:
                 yield name, why
 
@@ -68,7 +68,8 @@ def sources(table: Table) -> Iterator[str]:
                 yield from row.sources
 
 
-def _why(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
+def _why_in_no_table(system: MeasuredSystem, built: Mapping[str, Table]) -> str:
+    """Why no table of a paper that was built has a system."""
     origin = system.origin
     alone = Results((system,))
     measured = TableRequest(rows="measured")
