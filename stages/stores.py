@@ -156,7 +156,8 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
             options.shard_images,
             bar.update,
         )
-    if layout == before.layout:
+    fingerprint = FeatureStore(options.store).fingerprint
+    if layout == before.layout and fingerprint == before.fingerprint:
         say(f"{options.store}: nothing to do", err=False)
         return
     left_out = before.layout.total - layout.total
@@ -167,6 +168,8 @@ def rewrite_store(paths: Paths, settings: Settings, options: RewriteOptions) -> 
         said += f"; {left_out:,} rows left out"
     if layout.dtype != before.layout.dtype:
         said += f"; features are rounded to {layout.dtype}: train again what was trained on them"
+    elif fingerprint != before.fingerprint:
+        said += f"; of the {noun}s of {fingerprint['dataset']} now"
     else:
         said += "; heads and scores that were made from it stay valid"
     say(said, err=False)

@@ -215,7 +215,7 @@ def test_a_rewriting_into_another_layout_than_one_that_was_cut_short_begins_anew
 ) -> None:
     small = of(job, everything, range(20))
     extraction.extract(small)
-    before = zarr.open_array(job.store / "features", mode="r")[:]
+    before = np.asarray(zarr.open_array(job.store / "features", mode="r")[:])
 
     def cut(*arguments: object) -> None:
         raise Cut
@@ -226,6 +226,7 @@ def test_a_rewriting_into_another_layout_than_one_that_was_cut_short_begins_anew
             rewrite(job.store, small.manifest, compressor="zstd")
     rewrite(job.store, small.manifest, shard_images=7)
     after = zarr.open_array(job.store / "features", mode="r")
+    assert after.shards is not None
     assert after.shards[0] == 7
     np.testing.assert_array_equal(after[:], before)
 
@@ -471,6 +472,34 @@ def test_a_copied_store_serves_every_manifest_whose_photographs_it_holds(
     assert extraction.extract(replace(copied, manifest=held)).extracted == 0
     assert np.array_equal(own.columns("ids"), ids)
     assert np.array_equal(own.read(np.arange(len(ids)))[0], values)
+
+
+def test_a_store_is_rewritten_for_another_data_sets_photographs(
+    job: extraction.ExtractionJob, everything: Manifest, second: Manifest
+) -> None:
+    todo = first_and(second, job, everything)
+    before = np.asarray(zarr.open_array(job.store / "features", mode="r")[:])
+    held = replace(
+        todo.manifest,
+        source=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True),
+    )
+    rewrite(job.store, held)
+    ids = held.images["image_id"].to_numpy()
+    row_before = {image: row for row, image in enumerate(everything.images["image_id"])}
+    rows = [row_before[1000 - image] for image in ids]
+    np.testing.assert_array_equal(np.asarray(zarr.open_array(job.store / "ids", mode="r")[:]), ids)
+    after = zarr.open_array(job.store / "features", mode="r")
+    np.testing.assert_array_equal(after[:], before[rows])
+    store = FeatureStore(job.store)
+    files = [second.images_folder / file for file in held.images["file"]]
+    expected = {row: blake.of_file(file) for row, file in enumerate(files)}
+    assert ledger.sources(job.store, store.layout) == expected
+    assert store.fingerprint["dataset"] == "second"
+    store.require(held)
+    with pytest.raises(StoreError, match="another manifest's images"):
+        store.require(part(everything, BEFORE))
+    assert not [fault for _, faults in verify.verify(job.store) for fault in faults]
+    assert extraction.extract(replace(todo, manifest=held)).extracted == 0
 
 
 def test_a_photograph_that_changed_after_its_manifest_is_not_taken(

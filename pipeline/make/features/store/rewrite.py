@@ -53,11 +53,14 @@ def rewrite(
             compressor=compressor or store.layout.compressor,
             shard_rows=min(shard_images or store.layout.shard_rows, total),
         )
-        if layout != store.layout:
+        fingerprint = store.fingerprint
+        if fingerprint.get("ids") != sources.digest:  # photographs or captions found by content
+            fingerprint = {**fingerprint, "dataset": manifest.dataset, "ids": sources.digest}
+        if layout != store.layout or fingerprint != store.fingerprint:
             store.check(np.arange(total))
-            wanted = Wanted(sources.ids, store.columns("bytes"), store.fingerprint, layout)
+            wanted = Wanted(sources.ids, store.columns("bytes"), fingerprint, layout)
             with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
-                _write(store, successor, layout, todo.pending, progress)
+                _write(store, successor, wanted, todo.pending, progress)
                 write_failures(successor, layout, sources.names)
     return layout
 
@@ -65,10 +68,12 @@ def rewrite(
 def _write(
     store: FeatureStore,
     successor: Path,
-    layout: StoreLayout,
+    wanted: Wanted,
     pending: list[int],
     progress: Progress,
 ) -> None:
+    layout = wanted.layout
+    made_from = digest(wanted.fingerprint)
     entries = ledger.entries(store.path, store.layout)
     reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
     checksums = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
@@ -94,7 +99,7 @@ def _write(
                 },
                 [checksums.get(row, "") for row in store.rows[rows].tolist()],
             )
-        write_shard(successor, layout, shard, digest(store.fingerprint))
+        write_shard(successor, layout, shard, made_from)
         os.utime(
             ledger.file(successor, number), ns=(compared, compared)
         )  # when photographs were last compared
