@@ -23,6 +23,7 @@ from pipeline.foundation import settings
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings.paths import Paths, heads, systems
+from pipeline.foundation.settings.written import template
 from pipeline.make.features.extraction import EngineSpec, ExtractionJob
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.project import new
@@ -71,7 +72,7 @@ def files(folder: Path, names: list[str]) -> None:
 
 def make(folder: Path, images: int) -> None:
     """A project as `dvc repro` leaves it."""
-    params = from_yaml(new.path("params.yaml").read_text(encoding="utf-8"))
+    params = from_yaml(template("params.yaml").read_text(encoding="utf-8"))
     params["run"]["dataset"] = "coco"
     new.write(folder, {"params.yaml": yaml.safe_dump(params)})
     known, paths = settings.load(folder / "params.yaml"), Paths(folder)

@@ -104,9 +104,7 @@ def with_settings(
             if required:
                 refuse_shipped()
         if params is None:  # without a file of its own, the shipped one
-            from pipeline.make.features.project import new
-
-            params = new.path("params.yaml")
+            params = settings.written.template("params.yaml")
         chosen: settings.AnySettings | None = None
         if not changes and any(options[name] for name in of_files):
             chosen = settings.load_for_judging(params)

@@ -69,13 +69,12 @@ init_command = declared.command(InitOptions, "project.init")
 
 def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """Shell completion for KEY: the keys of the section before the last dot."""
-    from pipeline.foundation.settings import load
-    from pipeline.make.features.project import new
+    from pipeline.foundation.settings import load, written
 
     given, root = context.params.get("params"), context.params.get("root") or Path()
     try:
         part: Any = load(
-            given or options.settings_file(root) or new.path("params.yaml")
+            given or options.settings_file(root) or written.template("params.yaml")
         ).model_dump(mode="json", by_alias=True)
     except InputError:  # which the command says
         return []

@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 from pipeline.foundation.files.expansion import Expansion, unpacked
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import open_system
-from pipeline.judge.systems.scores.foreign.reading import read
+from pipeline.judge.systems.scores.foreign.opening import read
 from pipeline.judge.systems.scores.judged import Columns
 
 

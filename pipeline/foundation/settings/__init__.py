@@ -6,6 +6,7 @@ from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.foundation.parts.section import Section, first_fault
+    from pipeline.foundation.settings import written
     from pipeline.foundation.settings.judging import Evaluate, JudgeSettings, load_for_judging
     from pipeline.foundation.settings.loading import load
     from pipeline.foundation.settings.parts import ArchitectureSettings, PoolingSettings

@@ -1,4 +1,4 @@
-"""Settings as they are written: the YAML files of a user, and the one that ships."""
+"""Settings as they are written: the YAML files of a user, and those that ship."""
 
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -12,6 +12,16 @@ from pipeline.foundation.parts.errors import InputError, refusing
 SHIPPED = Path(__file__).parent / "defaults.yaml"
 # The sections that the shipped file lacks: what is run; recipes, which have files of their own.
 BESIDE = {"run", "recipes"}
+# The files that a project starts with. In a clone they are those at its root; a wheel carries
+# copies of them. File -> its name in the folder `templates` of an installed copy, where
+# `pyproject.toml` puts it.
+TEMPLATES = {
+    "params.yaml": "params.yaml",
+    "dvc.yaml": "dvc.yaml",
+    ".gitignore": "gitignore",
+    ".dvcignore": "dvcignore",
+    ".dvc/plots/curves_of_heads.json": "curves_of_heads.json",
+}
 LARGEST_YAML = 4 * LARGEST  # bytes of as many characters as are read
 
 
@@ -20,6 +30,14 @@ def shipped() -> dict[str, Any]:
     """The sections that ship."""
     sections: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
     return sections
+
+
+def template(name: str) -> Path:
+    """Find a file that a project starts with, a key of `TEMPLATES`."""
+    installed = Path(__file__).parent / "templates" / TEMPLATES[name]
+    if installed.is_file():
+        return installed
+    return Path(__file__).parents[3] / name
 
 
 def sections_of(path: Path) -> dict[Any, Any]:

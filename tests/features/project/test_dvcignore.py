@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.foundation.settings.written import template
 from pipeline.make.features.project import new
 
 LEFT_OUT = (
@@ -40,7 +41,7 @@ def test_lines_of_the_users_own_stay(own: bytes, tmp_path: Path) -> None:
     new.write(tmp_path)
     found = (tmp_path / ".dvcignore").read_bytes()
     assert found.startswith(own)
-    wanted = [*new.path(".dvcignore").read_bytes().splitlines(), *own.splitlines()]
+    wanted = [*template(".dvcignore").read_bytes().splitlines(), *own.splitlines()]
     assert sorted(found.splitlines()) == sorted({*wanted})
 
 

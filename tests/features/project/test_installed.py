@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from installing import ROOT, Run
 
+from pipeline.foundation.settings.written import TEMPLATES, template
 from pipeline.make.features.project import new
 
 
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
-    for name, inside in new.SHIPPED.items():
-        copy = installed / "pipeline" / "make" / "features" / "project" / "templates" / inside
-        assert copy.read_bytes() == (ROOT / name).read_bytes() == new.path(name).read_bytes()
+    for name, inside in TEMPLATES.items():
+        copy = installed / "pipeline" / "foundation" / "settings" / "templates" / inside
+        assert copy.read_bytes() == (ROOT / name).read_bytes() == template(name).read_bytes()
     assert (installed / "manifests" / "published" / "vse2ad_table1.csv").is_file()
     assert (installed / "pipeline" / "run" / "report" / "page" / "page.css").is_file()
     for data in ("manifests/recipes", "pipeline/foundation/settings"):
@@ -40,7 +41,7 @@ def test_the_source_distribution_holds_the_tests_and_what_they_read(source: Path
     }
     assert {file for file in written if not (source / file).is_file()} == set()
     assert {file.name for file in source.iterdir()} >= {
-        *(Path(name).parts[0] for name in new.SHIPPED),
+        *(Path(name).parts[0] for name in TEMPLATES),
         "Makefile",
         "LICENSE",
         "CITATION.cff",
@@ -86,7 +87,7 @@ def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Pa
     printed = outside("pipeline", "init", "mine").stdout
     mine = tmp_path / "mine"
     written = {file.relative_to(mine).as_posix() for file in mine.rglob("*") if file.is_file()}
-    assert written == {*new.SHIPPED, ".dvc/config", ".dvc/.gitignore"}
+    assert written == {*TEMPLATES, ".dvc/config", ".dvc/.gitignore"}
     assert all(file in printed for file in written)
     assert "cd mine && dvc repro" in printed
     (mine / "params.yaml").write_text("mine", encoding="utf-8")

@@ -7,7 +7,7 @@ from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError
 
 if TYPE_CHECKING:
-    from pipeline.foundation.evaluation.retrieval import embeddings
+    from pipeline.foundation.evaluation.retrieval import embeddings, siblings
     from pipeline.foundation.evaluation.retrieval.blocks import (
         Cells,
         Direction,

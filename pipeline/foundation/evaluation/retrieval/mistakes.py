@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.evaluation.retrieval import degenerate, siblings
+from pipeline.foundation.evaluation import retrieval
+from pipeline.foundation.evaluation.retrieval import degenerate
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Floats, Ids, Marks, Matrix
 from pipeline.foundation.evaluation.retrieval.lists import Lists, Order
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
@@ -373,7 +374,7 @@ def _of_order(source: Scores, relevance: Relevance, ids: tuple[Ids, Ids] | None)
                 "order than assumed; save them in the order of --manifest, or each image's captions one after "
                 "another"
             )
-    if siblings.found(source):
+    if retrieval.siblings.found(source):
         yield (
             "the right answers rank as by chance, yet the scores pair each image with a few captions that are "
             "alike: rows or columns are in another order than assumed; compare it with that of --manifest"

@@ -6,26 +6,7 @@ from pathlib import Path
 
 from pipeline.foundation.files.atomic import write_bytes, write_text
 from pipeline.foundation.parts.errors import InputError
-
-# The files that a project starts with. In a clone they are those at its root; a wheel carries
-# copies of them. File -> its name beside this module in an installed copy, where `pyproject.toml`
-# puts it.
-SHIPPED = {
-    "params.yaml": "params.yaml",
-    "dvc.yaml": "dvc.yaml",
-    ".gitignore": "gitignore",
-    ".dvcignore": "dvcignore",
-    ".dvc/plots/curves_of_heads.json": "curves_of_heads.json",
-}
-
-
-def path(name: str) -> Path:
-    """Find a shipped file."""
-    installed = Path(__file__).parent / "templates" / SHIPPED[name]
-    if installed.is_file():
-        return installed
-    return Path(__file__).parents[4] / name
-
+from pipeline.foundation.settings.written import TEMPLATES, template
 
 # Files that a folder may have already, and keeps.
 KEPT = (".gitignore", ".dvcignore", ".dvc/plots/curves_of_heads.json")
@@ -45,7 +26,7 @@ def write(
     for place in (folder, *folder.parents):
         if place.is_file():
             raise InputError(f"{place}: is a file; name a folder")
-    wanted = {name: path(name).read_text(encoding="utf-8") for name in SHIPPED}
+    wanted = {name: template(name).read_text(encoding="utf-8") for name in TEMPLATES}
     wanted |= changed or {}
     links = links or {}
     replaced = [name for name in (*wanted, *links) if name not in KEPT]

@@ -22,8 +22,8 @@ from pipeline.foundation.manifest.drawn_splits import FEWEST
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings, load
 from pipeline.foundation.settings.features import FEATURES, of_ensemble
+from pipeline.foundation.settings.written import template
 from pipeline.make.features.extraction import needs
-from pipeline.make.features.project import new
 
 # Training steps in all, about as many as Flickr8k has in three epochs of batches of 128.
 STEPS = 700
@@ -58,7 +58,7 @@ def choose(
     """Look at a user's images or clips and captions, and choose settings; see `manifest.build` for
     the last two.
     """
-    shipped = load(new.path("params.yaml"))
+    shipped = load(template("params.yaml"))
     if name in shipped.training:
         raise InputError(
             f"the settings have a section training.{name} already; choose another --name"
@@ -140,8 +140,8 @@ def files(
 
 def settings_file(data: OwnData) -> str:
     """Compose the shipped settings with what was chosen; the comments are kept."""
-    text = new.path("params.yaml").read_text(encoding="utf-8")
-    shipped = load(new.path("params.yaml")).run.ensembles
+    text = template("params.yaml").read_text(encoding="utf-8")
+    shipped = load(template("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
     chosen = {
         "dataset": _name(data.table.dataset),
@@ -175,7 +175,7 @@ def stages_file() -> str:
     """Compose the shipped stages without the sample's, which a user's own project does not
     render.
     """
-    text = new.path("dvc.yaml").read_text(encoding="utf-8")
+    text = template("dvc.yaml").read_text(encoding="utf-8")
     return re.sub(r"(?m)^  sample:\n(    .*\n)+\n?|^      - data/sample/.*\n", "", text)
 
 

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from pipeline.foundation.files import expansion
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import runs
-from pipeline.judge.systems.scores.foreign import open_system, reading
+from pipeline.judge.systems.scores.foreign import open_system, opening
 from pipeline.judge.systems.scores.judged import Columns
 
 LONG = "x" * 10_000
@@ -53,7 +53,7 @@ def test_texts_that_repeat_are_read_as_they_are(tmp_path: Path) -> None:
     names = ["a.jpg", "b.jpg", "é", ""]
     matrix = {"image_id": names} | {str(at): scores[:, at] for at in range(20)}
     parquet.write_table(pa.table(matrix), tmp_path / "m.parquet", use_dictionary=False)
-    arrays = reading.read(tmp_path / "m.parquet")
+    arrays = opening.read(tmp_path / "m.parquet")
     assert arrays is not None
     assert arrays.arrays["image_ids"].read().tolist() == names
     assert np.array_equal(arrays.arrays[""].read(), scores)

@@ -18,7 +18,7 @@ from pipeline.foundation.evaluation.judgements.columns import RUN, recognised
 from pipeline.foundation.files import expansion
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import runs
-from pipeline.judge.systems.scores.foreign import open_system, reading
+from pipeline.judge.systems.scores.foreign import open_system, opening
 from pipeline.judge.systems.scores.judged import Columns
 
 ALLOWED, MOST = 1 << 20, 80 << 20
@@ -98,7 +98,7 @@ def test_a_table_that_expands_or_is_none_is_refused_in_one_line(
 
 
 def read(path: Path) -> np.ndarray:
-    arrays = reading.read(path)
+    arrays = opening.read(path)
     if arrays is not None:
         return arrays.arrays[""].read()
     return runs.read(path)[0]["i2t"].score.reshape(4, 20)

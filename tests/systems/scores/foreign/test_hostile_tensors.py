@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import open_system
-from pipeline.judge.systems.scores.foreign.reading import read
+from pipeline.judge.systems.scores.foreign.opening import read
 from pipeline.judge.systems.scores.judged import Columns
 
 SCORES = np.arange(72, dtype=np.float32).reshape(6, 12)

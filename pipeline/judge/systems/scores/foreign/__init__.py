@@ -7,14 +7,14 @@
     similarities/…/NAME.zarr    a store of this pipeline
     clip:FOLDER                 a pretrained encoder, with images and captions
 
-    opening.py     from text to a system
-    reading.py     what a file is, and the table of those that read it
-    roles.py       which array of a file is what, by its name (words.py) and type
+    opening.py     from text to a system: what a file is, and the table of those that read it
+    held.py        which array of a file is what, by its name (words.py) and type
     scores.py      the scores that they make; beside.py: the ids that are with them
+    top_lists.py   lists of the best, of a run or in arrays
     identified.py  which images and captions rows and columns are; owned.py: each caption's image
     arrays.py      named arrays; beside it a file for each kind that is read
 
-A reader is a new file here and a line in `READERS` of reading.py.
+A reader is a new file here and a line in `READERS` of opening.py.
 """
 
 from typing import TYPE_CHECKING

@@ -14,7 +14,6 @@ from pipeline.judge.systems.scores.foreign.arrays import TEXT, UNREADABLE, Array
 from pipeline.judge.systems.scores.foreign.held import Found, Held
 from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, Identified
 from pipeline.judge.systems.scores.foreign.owned import Told
-from pipeline.judge.systems.scores.foreign.top_lists import ASKED, Listed
 from pipeline.judge.systems.scores.foreign.words import IDS, Name
 
 # Among fewer images an array of other numbers may look like each caption's image by chance.
@@ -89,41 +88,6 @@ def _values(found: Found | None) -> np.ndarray | None:
     if found is None:
         return None
     return column(found)
-
-
-def shape_of_lists(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
-    """How many images and captions lists are of, where the file has ids of a side or says each
-    caption's image; None where it does not tell.
-    """
-    size: dict[Side, int] = {}
-    for each in held.every:
-        if each.role.kind in ("ids", "owners") and each.role.side is not None:
-            side: Side = each.role.side
-            if each.role.kind == "owners":
-                side = "caption"
-            size.setdefault(side, each.size)
-    if not size:
-        return None
-    for lists in listed:
-        if lists.direction is not None:
-            size.setdefault(ASKED[lists.direction][0], len(lists.candidates))
-    queries = len(listed[0].candidates)
-    few = held.columns.captions_per_image
-    for side, other in (SIDES, SIDES[::-1]):
-        if side in size and other not in size and size[side] != queries:
-            size[other] = queries
-    if few is not None and "image" in size:
-        size.setdefault("caption", size["image"] * few)
-    if few is not None and "caption" in size:
-        size.setdefault("image", size["caption"] // few)
-    if "image" not in size and listed[0].candidates.dtype.kind in "iu":
-        rows = [listed[0].candidates, *(each.array.read() for each in held.of("owners"))]
-        size["image"] = 1 + max(
-            int(each.max(initial=0)) for each in rows if each.dtype.kind in "iu"
-        )
-    if len(size) < len(SIDES):
-        return None
-    return size["image"], size["caption"]
 
 
 def column(found: Found) -> np.ndarray:

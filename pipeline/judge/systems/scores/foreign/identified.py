@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pipeline.foundation import evaluation, manifest as manifests
-from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Side, rows_of
+from pipeline.foundation.evaluation.retrieval import Collection, Ids, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores.foreign.arrays import Array
@@ -26,7 +26,6 @@ from pipeline.judge.systems.scores.foreign.owned import (
 )
 from pipeline.judge.systems.scores.foreign.words import Name
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns, files_of, manifest_rows
-from pipeline.judge.systems.scores.runs import Run
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.judgements.names import Names
@@ -451,55 +450,6 @@ def _once(found: Ids, ids: np.ndarray, side: Side, path: Path) -> Ids:
     return found
 
 
-def _numbered(shape: tuple[int, int], owner: Ids) -> Collection:
+def numbered(shape: tuple[int, int], owner: Ids) -> Collection:
+    """Images and captions whose ids are their rows and columns."""
     return Collection(np.arange(shape[0]), np.arange(shape[1]), owner)
-
-
-def pool_of_lists(
-    run: Mapping[Direction, Run], columns: Columns, path: Path
-) -> tuple[Collection, bool]:
-    """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of
-    numbers from 0.
-    """
-    none = Run(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    i2t = run.get("i2t", none)
-    t2i = run.get("t2i", none)
-    images = np.union1d(i2t.query, t2i.candidate)
-    captions = np.union1d(i2t.candidate, t2i.query)
-    if columns.judgements is not None:
-        judged_images, judged_captions = evaluation.judgements.qrels.ids(
-            columns.judgements, evaluation.judgements.names.Names()
-        )
-        images = np.union1d(images, judged_images)
-        captions = np.union1d(captions, judged_captions)
-        return Collection(images, captions, np.full(len(captions), -1, np.int64)), True
-    if columns.captions_per_image is None:
-        raise InputError(
-            f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
-            "what is right, or with ids from 0 the --captions-per-image"
-        )
-    each = columns.captions_per_image
-    # All images or all captions are queries, so their number is known; candidates may lack some.
-    sizes = set()
-    if len(i2t.query):
-        sizes.add(float(int(i2t.query.max()) + 1))
-    if len(t2i.query):
-        sizes.add((int(t2i.query.max()) + 1) / each)
-    size = int(max(sizes, default=0))
-    shape = (size, size * each)
-    if (
-        sizes != {size}
-        or not _are_numbers(images, shape[0])
-        or not _are_numbers(captions, shape[1])
-    ):
-        raise InputError(
-            f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
-            "--qrels"
-        )
-    caption_image, _, _ = columns.of(shape)
-    return _numbered(shape, caption_image), False
-
-
-def _are_numbers(ids: Ids, count: int) -> bool:
-    """Whether sorted ids are numbers from 0 below a count."""
-    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < count)

@@ -1,28 +1,66 @@
-"""From what a user types to a system."""
+"""From what a user types to a system: what each file is, by how it begins, and what reads it."""
 
+import os
+import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.foundation import evaluation, manifest as manifests
+from pipeline.foundation import files, manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Lists
+from pipeline.foundation.files import regular
 from pipeline.foundation.files.digest import digest, of_folder, sha256
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
 from pipeline.judge import systems
-from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign import scores as making
+from pipeline.judge.systems.scores.foreign.arrays import Arrays
 from pipeline.judge.systems.scores.foreign.held import Part
-from pipeline.judge.systems.scores.foreign.identified import known_pool, pool_of_lists
-from pipeline.judge.systems.scores.foreign.reading import MODEL, RECALLS, read
-from pipeline.judge.systems.scores.foreign.scores import Scores
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.layout import is_store
 from pipeline.judge.systems.scores.made import OfFile
 from pipeline.judge.systems.scores.sources import Given, Vectors
 from pipeline.judge.systems.scores.system import System
+
+# What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
+# `Arrays`; None for a run, which `RUN` reads.
+READERS = {
+    "npy": "pipeline.judge.systems.scores.foreign.numpy_files:read_npy",
+    "npz": "pipeline.judge.systems.scores.foreign.numpy_files:read_npz",
+    "pickle": "pipeline.judge.systems.scores.foreign.numpy_files:read_pickle",
+    "torch": "pipeline.judge.systems.scores.foreign.torch_tensors:read",
+    "safetensors": "pipeline.judge.systems.scores.foreign.safetensors_file:read",
+    "zarr": "pipeline.judge.systems.scores.foreign.zarr_folder:read",
+    "parquet": "pipeline.judge.systems.scores.foreign.table:read_parquet",
+    "text": "pipeline.judge.systems.scores.foreign.table:read_text",
+}
+
+# What compares the images and captions of `Columns` by a model: their split, and their scores. It
+# is a text, since the room of models imports this one.
+MODEL = "pipeline.make.dual_encoders.scored:open_encoder"
+# What reads the lists of a run, within the images and captions of `Columns`.
+RUN = "pipeline.judge.systems.scores.foreign.top_lists:of_run"
+# What reads the recalls of a file that holds results and no scores.
+RECALLS = "pipeline.judge.systems.scores.foreign.results_file:published"
+
+# How files begin -> what they are.
+MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
+# How files begin that are not read -> whose they are, and what makes an array of one.
+UNREAD = {
+    b"\x89HDF": ("HDF5", "h5py.File({path!r})['NAME'][:] or, of pandas, pandas.read_hdf({path!r})"),
+    b"ARROW1": ("Arrow's or Feather's", "pandas.read_feather({path!r})"),
+    b"FEA1": ("Feather's", "pandas.read_feather({path!r})"),
+    b"MATLAB": ("MATLAB's", "scipy.io.loadmat({path!r})['NAME']"),
+    b"\xd0\xcf\x11\xe0": ("Excel's", "pandas.read_excel({path!r}, index_col=0)"),
+}
+ARCHIVE, LOOKED_AT = b"PK", 16
+# Pickles of dicts, lists and arrays; the last ones as Python 2 wrote them.
+PICKLES = (b"\x80", b"(dp", b"(lp", b"}q", b"]q", b"cnumpy", b"ccollections\n")
+
+# Bytes of the length of a .safetensors file's header; and the library's own limit of it.
+LENGTH, LONGEST_HEADER = 8, 100_000_000
 
 
 def open_system(
@@ -76,7 +114,7 @@ def _of_files(
         ):
             found = making.of_parts(parts, columns, normalise)
     elif len(held) == 1 and not named[0][1]:
-        found = _of_run(path, columns)
+        found = lazy.imported(RUN)(path, columns)
     else:
         raise InputError(
             f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"
@@ -104,6 +142,57 @@ def _of_files(
     )
 
 
+def read(path: Path) -> Arrays | None:
+    """Read a file or a zarr folder: its arrays by name; None for a run."""
+    arrays: Arrays | None = lazy.imported(READERS[kind_of(path)])(path)
+    return arrays
+
+
+def kind_of(path: Path) -> str:
+    """A key of `READERS`."""
+    if path.is_dir():
+        return "zarr"
+    with (
+        refusing(
+            zipfile.BadZipFile,
+            f"{path}: is damaged or cut short: it begins like an archive (.npz, .pt), and "
+            "has no end",
+        ),
+        refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
+        regular.opened(path) as file,
+    ):
+        start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
+        if not start:
+            raise InputError(f"{path}: is empty; expected a file of scores")
+        if header_length(start, size) is not None:  # whatever its length is
+            return "safetensors"
+        if unread := next((each for mark, each in UNREAD.items() if start.startswith(mark)), None):
+            name, array = unread
+            raise InputError(
+                f"{path}: is a file of {name} form, which is not read; numpy.save('scores.npy', ARRAY) of "
+                f"ARRAY = {array.format(path=str(path))}"
+            )
+        if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
+            return known
+        if what := files.archives.named(path):
+            raise InputError(f"{path}: is {what}")
+        if start.startswith(ARCHIVE):
+            return "torch" if files.torch_save.is_archive(file) else "npz"
+        if start.startswith(files.torch_save.LEGACY):
+            return "torch"
+        if start.startswith(PICKLES):
+            return "pickle"
+        return "text"
+
+
+def header_length(start: bytes, size: int) -> int | None:
+    """The length of the header of a .safetensors file that begins so and has so many bytes; None
+    for any other file.
+    """
+    length = int.from_bytes(start[:LENGTH], "little")
+    return length if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER else None
+
+
 def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
     """Open what `open_system` opens, with a record: a store has its own, a file needs the
     manifest.
@@ -115,7 +204,7 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
             f"{text}: is a model; `pipeline embed` and then `pipeline score` make a system of it, which "
             "an ensemble takes by its name"
         )
-    files = places(text, root)
+    named = places(text, root)
     if columns.manifest is None:
         raise InputError(
             f"{text}: is a file of scores; name the --manifest whose images and captions it is of"
@@ -124,7 +213,7 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
     known = manifests.Manifest.load(columns.manifest)
     return replace(
         system,
-        folder=files[0][0],
+        folder=named[0][0],
         made_from=OfFile(
             dataset=known.dataset,
             split=columns.split or "test",
@@ -237,21 +326,6 @@ def _of_store(path: Path, columns: Columns, normalise: bool) -> System:
     if isinstance(system.kind, Vectors):
         return system
     return system.check()
-
-
-def _of_run(path: Path, columns: Columns) -> Scores:
-    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers
-    from 0.
-    """
-    known = known_pool(columns)
-    if known is None:
-        run, title = runs.read(path, evaluation.judgements.names.Names(), columns.distance)
-        pool, has_ids = pool_of_lists(run, columns, path)
-    else:
-        pool, names = known
-        run, title = runs.read(path, names, columns.distance)
-        has_ids = True
-    return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
 
 
 def _reversed(source: Any) -> Any:

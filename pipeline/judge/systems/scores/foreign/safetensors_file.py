@@ -13,7 +13,7 @@ import numpy as np
 from pipeline.foundation.files import parsing, regular
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.judge.systems.scores.foreign.arrays import BFLOAT16, Array, Arrays, of_bfloat16
-from pipeline.judge.systems.scores.foreign.reading import LENGTH, header_length
+from pipeline.judge.systems.scores.foreign.opening import LENGTH, header_length
 
 DTYPES = {
     "F64": "<f8",

@@ -8,33 +8,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, mistakes
 from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
+from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign.beside import (
     Rows,
     beside,
-    column,
-    shape_of_lists,
     tells_repeats,
 )
-from pipeline.judge.systems.scores.foreign.held import Found, Held, Part
-from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, identified, known_pool
-from pipeline.judge.systems.scores.foreign.roles import Kind
-from pipeline.judge.systems.scores.foreign.top_lists import Listed, Sides, of_arrays as lists_of
-from pipeline.judge.systems.scores.foreign.words import (
-    CANDIDATES,
-    DISTANCES,
-    FAISS,
-    IDS,
-    QUERIES,
-    ROWS,
-    Name,
-)
+from pipeline.judge.systems.scores.foreign.held import Found, Held, Kind, Part
+from pipeline.judge.systems.scores.foreign.identified import SIDES, identified, known_pool
+from pipeline.judge.systems.scores.foreign.words import DISTANCES, Name
 from pipeline.judge.systems.scores.judged import Columns
 
+# What takes arrays of the best as lists; it imports this file.
+LISTS = "pipeline.judge.systems.scores.foreign.top_lists:of_arrays"
 # Vectors by name that are taken for the rows of one array.
 FEWEST = 3
 
@@ -49,7 +39,7 @@ class Scores(NamedTuple):
     of_vectors: bool = False
 
 
-class _Taken(NamedTuple):
+class Taken(NamedTuple):
     """Scores, and the arrays that they and their ids were read from."""
 
     scores: Scores
@@ -60,10 +50,10 @@ def of_parts(parts: Sequence[Part], columns: Columns, normalise: bool) -> Scores
     """Find the scores in the arrays of one or two files."""
     held = Held.of_parts(parts, columns)
     scores, used = _taken(held, [*_named(held)], normalise)
-    return scores._replace(read_as=_said(scores.read_as, held.unused(used)))
+    return scores._replace(read_as=in_words(scores.read_as, held.unused(used)))
 
 
-def _taken(held: Held, named: Sequence[Found], normalise: bool) -> _Taken:
+def _taken(held: Held, named: Sequence[Found], normalise: bool) -> Taken:
     """Take the arrays that are named, or those that can only be the scores."""
     if len(named) > 2:
         raise InputError(
@@ -105,7 +95,7 @@ def _refuse_ids_of_columns(held: Held, listed: Sequence[Found]) -> None:
             )
 
 
-def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> _Taken:
+def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> Taken:
     """Two arrays that are named: a matrix for each direction, candidates and their scores, or
     vectors.
     """
@@ -210,11 +200,11 @@ def _of_other_form(every: Sequence[Found]) -> str:
     )
 
 
-def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> _Taken:
+def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> Taken:
     """A matrix for both directions, or one for each."""
     path = held.path
     for each in ways.values():
-        _refuse_distances(held, each)
+        refuse_distances(held, each)
     read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
     if len(read) == 1:
         (source,) = read.values()
@@ -230,11 +220,12 @@ def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> _Taken:
     words = " and ".join(str(each) for each in ways.values())
     if len(ways) > 1:
         words = f"scores of each direction: {words}"
-    scores = Scores(source, found.pool, found.has_ids, _said(words, found.said))
-    return _Taken(scores, [*ways.values(), *held_beside.used(found)])
+    scores = Scores(source, found.pool, found.has_ids, in_words(words, found.said))
+    return Taken(scores, [*ways.values(), *held_beside.used(found)])
 
 
-def _said(*words: str) -> str:
+def in_words(*words: str) -> str:
+    """Join what was read as what and what was assumed, in one line."""
     return "; ".join(each for each in words if each)
 
 
@@ -247,7 +238,7 @@ def _block(path: Path, found: Found, way: Direction | None) -> Any:
     return values.T if way == "t2i" else values
 
 
-def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> _Taken:
+def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> Taken:
     """Inner products of vectors, computed block by block."""
     for each in (images, captions):
         _refuse_empty(held.path, each)
@@ -274,9 +265,9 @@ def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> _Ta
         f"vectors of images {images} and captions {captions}, inner products in {source.dtype}"
     )
     scores = Scores(
-        source, found.pool, found.has_ids, _said(read_as, words, found.said), of_vectors=True
+        source, found.pool, found.has_ids, in_words(read_as, words, found.said), of_vectors=True
     )
-    return _Taken(scores, [images, captions, *held_beside.used(found)])
+    return Taken(scores, [images, captions, *held_beside.used(found)])
 
 
 def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
@@ -298,57 +289,10 @@ def _repeats(images: np.ndarray, captions: np.ndarray) -> int:
     return each
 
 
-def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> _Taken:
-    """Each query's best candidates, whose ids may be those of images and captions."""
-    listed = []
-    arrays: list[Found] = []
-    descriptions = []
-    for way, ids, scores in ways:
-        name = Name.of(ids.name)
-        of_rows = name.has(ROWS | FAISS) and not name.has(IDS)
-        values = None if scores is None else scores.array.read()
-        listed.append(Listed(way, ids.array.read(), values, of_rows))
-        arrays.append(ids)
-        if scores is None:
-            descriptions.append(f"{ids}, best first")
-        else:
-            arrays.append(scores)
-            descriptions.append(f"{ids} with {scores}")
-    for array in arrays:
-        _refuse_distances(held, array)
-    sides, of_sides, said = _sides(held, listed)
-    source, pool, has_ids, read = lists_of(held.path, listed, sides, held.columns)
-    read_as = f"{' and '.join(descriptions)}: {read}"
-    return _Taken(Scores(source, pool, has_ids, _said(read_as, said)), [*of_sides, *arrays])
-
-
-def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
-    """What is known of queries and candidates, the arrays that say it, and what was assumed."""
-    asks = _ids_named(held, QUERIES)
-    answers = _ids_named(held, CANDIDATES)
-    both = [array for array in (asks, answers) if array is not None]
-    alone = [None if array is None else column(array) for array in (asks, answers)]
-    known = known_pool(held.columns)
-    shape = shape_of_lists(held, listed) if known is None else known[0].shape
-    if shape is None:
-        return Sides(Given(), alone[0], alone[1]), both, ""
-    held_beside = beside(held, Rows(shape))
-    used = [*held_beside.ids, *both]
-    if known is not None:
-        return Sides(held_beside.given, alone[0], alone[1], known), used, ""
-    found = identified(shape, held_beside.given, held.columns, held.path)
-    sides = Sides(
-        held_beside.given, alone[0], alone[1], (found.pool, evaluation.judgements.names.Names())
-    )
-    return sides, [*used, *held_beside.used(found)], found.said
-
-
-def _ids_named(held: Held, words: frozenset[str]) -> Found | None:
-    """The first array of ids whose name has one of some words."""
-    for array in held.of("ids"):
-        if Name.of(array.name).has(words):
-            return array
-    return None
+def _lists(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> Taken:
+    """Each query's best candidates, and their scores where there are any."""
+    taken: Taken = lazy.imported(LISTS)(held, ways)
+    return taken
 
 
 def _scores_of(listed: Found, held: Held) -> Found | None:
@@ -364,7 +308,7 @@ def _scores_of(listed: Found, held: Held) -> Found | None:
     return next(iter(of_direction or same), None)
 
 
-def _refuse_distances(held: Held, found: Found | None) -> None:
+def refuse_distances(held: Held, found: Found | None) -> None:
     """Refuse what is called distances and would be ranked as scores."""
     if found is None or held.columns.distance or not Name.of(found.name).has(DISTANCES):
         return

@@ -1,8 +1,10 @@
-"""Lists of the best as arrays [queries, k]: candidates' ids or row numbers, and their scores."""
+"""Lists of the best: a run, or arrays [queries, k] of candidates' ids or row numbers and their
+scores.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,7 +14,18 @@ from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Lists, Side
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import runs
-from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, numbers, pool_of_lists
+from pipeline.judge.systems.scores.foreign.beside import Rows, beside, column
+from pipeline.judge.systems.scores.foreign.held import Found, Held
+from pipeline.judge.systems.scores.foreign.identified import (
+    SIDES,
+    Given,
+    identified,
+    known_pool,
+    numbered,
+    numbers,
+)
+from pipeline.judge.systems.scores.foreign.scores import Scores, Taken, in_words, refuse_distances
+from pipeline.judge.systems.scores.foreign.words import CANDIDATES, FAISS, IDS, QUERIES, ROWS, Name
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns
 from pipeline.judge.systems.scores.runs import Run
 
@@ -68,7 +81,110 @@ class Sides(NamedTuple):
         return self.pool[1]
 
 
-def of_arrays(
+def of_arrays(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | None]]) -> Taken:
+    """Each query's best candidates, whose ids may be those of images and captions."""
+    listed = []
+    arrays: list[Found] = []
+    descriptions = []
+    for way, ids, scores in ways:
+        name = Name.of(ids.name)
+        of_rows = name.has(ROWS | FAISS) and not name.has(IDS)
+        values = None if scores is None else scores.array.read()
+        listed.append(Listed(way, ids.array.read(), values, of_rows))
+        arrays.append(ids)
+        if scores is None:
+            descriptions.append(f"{ids}, best first")
+        else:
+            arrays.append(scores)
+            descriptions.append(f"{ids} with {scores}")
+    for array in arrays:
+        refuse_distances(held, array)
+    sides, of_sides, said = _sides(held, listed)
+    source, pool, has_ids, read = _read(held.path, listed, sides, held.columns)
+    read_as = f"{' and '.join(descriptions)}: {read}"
+    return Taken(Scores(source, pool, has_ids, in_words(read_as, said)), [*of_sides, *arrays])
+
+
+def of_run(path: Path, columns: Columns) -> Scores:
+    """The lists of a run, within the pool of the manifest, of the judgements, or of numbers
+    from 0.
+    """
+    known = known_pool(columns)
+    if known is None:
+        run, title = runs.read(path, evaluation.judgements.names.Names(), columns.distance)
+        pool, has_ids = _pool(run, columns, path)
+    else:
+        pool, names = known
+        run, title = runs.read(path, names, columns.distance)
+        has_ids = True
+    return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
+
+
+def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
+    """What is known of queries and candidates, the arrays that say it, and what was assumed."""
+    asks = _ids_named(held, QUERIES)
+    answers = _ids_named(held, CANDIDATES)
+    both = [array for array in (asks, answers) if array is not None]
+    alone = [None if array is None else column(array) for array in (asks, answers)]
+    known = known_pool(held.columns)
+    shape = _shape(held, listed) if known is None else known[0].shape
+    if shape is None:
+        return Sides(Given(), alone[0], alone[1]), both, ""
+    held_beside = beside(held, Rows(shape))
+    used = [*held_beside.ids, *both]
+    if known is not None:
+        return Sides(held_beside.given, alone[0], alone[1], known), used, ""
+    found = identified(shape, held_beside.given, held.columns, held.path)
+    sides = Sides(
+        held_beside.given, alone[0], alone[1], (found.pool, evaluation.judgements.names.Names())
+    )
+    return sides, [*used, *held_beside.used(found)], found.said
+
+
+def _ids_named(held: Held, words: frozenset[str]) -> Found | None:
+    """The first array of ids whose name has one of some words."""
+    for array in held.of("ids"):
+        if Name.of(array.name).has(words):
+            return array
+    return None
+
+
+def _shape(held: Held, listed: Sequence[Listed]) -> tuple[int, int] | None:
+    """How many images and captions lists are of, where the file has ids of a side or says each
+    caption's image; None where it does not tell.
+    """
+    size: dict[Side, int] = {}
+    for each in held.every:
+        if each.role.kind in ("ids", "owners") and each.role.side is not None:
+            side: Side = each.role.side
+            if each.role.kind == "owners":
+                side = "caption"
+            size.setdefault(side, each.size)
+    if not size:
+        return None
+    for lists in listed:
+        if lists.direction is not None:
+            size.setdefault(ASKED[lists.direction][0], len(lists.candidates))
+    queries = len(listed[0].candidates)
+    few = held.columns.captions_per_image
+    for side, other in (SIDES, SIDES[::-1]):
+        if side in size and other not in size and size[side] != queries:
+            size[other] = queries
+    if few is not None and "image" in size:
+        size.setdefault("caption", size["image"] * few)
+    if few is not None and "caption" in size:
+        size.setdefault("image", size["caption"] // few)
+    if "image" not in size and listed[0].candidates.dtype.kind in "iu":
+        rows = [listed[0].candidates, *(each.array.read() for each in held.of("owners"))]
+        size["image"] = 1 + max(
+            int(each.max(initial=0)) for each in rows if each.dtype.kind in "iu"
+        )
+    if len(size) < len(SIDES):
+        return None
+    return size["image"], size["caption"]
+
+
+def _read(
     path: Path, listed: Sequence[Listed], sides: Sides, columns: Columns
 ) -> tuple[Lists, Collection, bool, str]:
     """The lists, their pool, whether its ids are known, and how they were read, in words."""
@@ -84,11 +200,59 @@ def of_arrays(
         found[way], read = _run(path, each, candidates, way, sides)
         said.append(f"{NAMES[way]} {read}".rstrip())
     if sides.pool is None:
-        pool, has_ids = pool_of_lists(found, columns, path)
+        pool, has_ids = _pool(found, columns, path)
     else:
         pool = sides.pool[0]
         has_ids = True
     return runs.lists(found, pool, str(path)), pool, has_ids, " and ".join(said)
+
+
+def _pool(run: Mapping[Direction, Run], columns: Columns, path: Path) -> tuple[Collection, bool]:
+    """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of
+    numbers from 0.
+    """
+    none = Run(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+    i2t = run.get("i2t", none)
+    t2i = run.get("t2i", none)
+    images = np.union1d(i2t.query, t2i.candidate)
+    captions = np.union1d(i2t.candidate, t2i.query)
+    if columns.judgements is not None:
+        judged_images, judged_captions = evaluation.judgements.qrels.ids(
+            columns.judgements, evaluation.judgements.names.Names()
+        )
+        images = np.union1d(images, judged_images)
+        captions = np.union1d(captions, judged_captions)
+        return Collection(images, captions, np.full(len(captions), -1, np.int64)), True
+    if columns.captions_per_image is None:
+        raise InputError(
+            f"{path}: lists the best candidates by their ids; name the --manifest or --qrels that says "
+            "what is right, or with ids from 0 the --captions-per-image"
+        )
+    each = columns.captions_per_image
+    # All images or all captions are queries, so their number is known; candidates may lack some.
+    sizes = set()
+    if len(i2t.query):
+        sizes.add(float(int(i2t.query.max()) + 1))
+    if len(t2i.query):
+        sizes.add((int(t2i.query.max()) + 1) / each)
+    size = int(max(sizes, default=0))
+    shape = (size, size * each)
+    if (
+        sizes != {size}
+        or not _are_numbers(images, shape[0])
+        or not _are_numbers(captions, shape[1])
+    ):
+        raise InputError(
+            f"{path}: its ids are no numbers from 0 with {each} captions an image; name the --manifest or "
+            "--qrels"
+        )
+    caption_image, _, _ = columns.of(shape)
+    return numbered(shape, caption_image), False
+
+
+def _are_numbers(ids: Ids, count: int) -> bool:
+    """Whether sorted ids are numbers from 0 below a count."""
+    return not len(ids) or bool(ids[0] >= 0 and ids[-1] < count)
 
 
 def _as_numbers(candidates: np.ndarray, names: Names, path: Path) -> Ids:
