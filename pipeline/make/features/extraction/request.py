@@ -124,7 +124,8 @@ class Target:
         if existing is None:
             return False
         record = existing.record
-        if "asked" not in record.facts or record.facts["asked"] != self._asked():
+        asked = self._asked()
+        if asked is None or record.facts.get("asked") != asked:
             return False
         same = FeaturesRequest.of_record(record, made_by(self.engine))
         if not artefacts.is_up_to_date(self.store, same, record.made_from):
