@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks import numbers
 from benchmarks.ranking import noisy_pairs
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.metrics.numbers import RSUM, Statistic
+from pipeline.foundation.evaluation.metrics.base import RSUM, Statistic
 from pipeline.foundation.evaluation.retrieval import consecutive_captions
 from pipeline.judge.explain import explain
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
-from pipeline.foundation.evaluation.metrics.numbers import nested
+from pipeline.foundation.evaluation.metrics.base import nested
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import interval
 from pipeline.judge.tables import comma_separated, compared, evaluated, markdown

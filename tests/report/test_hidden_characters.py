@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
-from pipeline.foundation.evaluation.metrics.numbers import nested
+from pipeline.foundation.evaluation.metrics.base import nested
 from pipeline.foundation.parts.wrapping import cell
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.system import System

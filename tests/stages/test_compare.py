@@ -18,7 +18,7 @@ from scored import score
 
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
-from pipeline.foundation.evaluation.metrics.numbers import at
+from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, holm
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference

@@ -9,9 +9,8 @@ from typing import TypeAlias, get_args
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import Fold, Metric, Ranked
+from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, Ranked
 from pipeline.foundation.evaluation.metrics.kinds import Hit, Recall, RSum
-from pipeline.foundation.evaluation.metrics.numbers import RECALLS
 from pipeline.foundation.evaluation.retrieval import (
     Floats,
     QueryRanks,

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, TASKS, Statistic, at
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text

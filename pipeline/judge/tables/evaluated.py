@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
-from pipeline.foundation.evaluation.metrics.numbers import (
+from pipeline.foundation.evaluation.metrics.base import (
     STATISTICS,
     TASKS,
     Statistic,

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.tables.evaluated import Results

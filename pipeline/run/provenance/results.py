@@ -24,7 +24,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from pipeline.foundation import artefacts
 from pipeline.foundation.artefacts import Record, Reference, Request, Versions
 from pipeline.foundation.evaluation.metrics import METRICS, parse_all
-from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties, of_packages
 from pipeline.foundation.files.atomic import exclusive, write_json
 from pipeline.foundation.files.compared import Step

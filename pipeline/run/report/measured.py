@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from pipeline.foundation.evaluation.metrics.numbers import (
+from pipeline.foundation.evaluation.metrics.base import (
     RSUM,
     STATISTICS,
     TASKS,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, at
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
 from pipeline.foundation.evaluation.statistics import LETTERS
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import wrapped

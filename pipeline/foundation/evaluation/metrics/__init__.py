@@ -11,12 +11,12 @@ from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, meant
 
 if TYPE_CHECKING:
-    from pipeline.foundation.evaluation.metrics.base import Metric
-    from pipeline.foundation.evaluation.metrics.numbers import (
+    from pipeline.foundation.evaluation.metrics.base import (
         RECALLS,
         RSUM,
         STATISTICS,
         TASKS,
+        Metric,
         Statistic,
     )
     from pipeline.foundation.evaluation.metrics.standard import Metrics, evaluate, measure

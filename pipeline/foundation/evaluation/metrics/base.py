@@ -1,23 +1,89 @@
 """What every metric offers: a number for each query, and how these become one, with its 95 %
 interval.
 
-Intervals are over test sets of other images, each drawn with its captions.
+A number is named by a direction and a metric; in JSON {"i2t": {"R@1": 55.1}, "t2i": {...}, "RSUM":
+412.3}. Intervals are over test sets of other images, each drawn with its captions.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.numbers import Statistic, nested
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
 from pipeline.foundation.evaluation.retrieval.placements import Placements, place
 from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share, quantile
 
 Cutoff = Literal["none", "optional", "needed"]
+# What is asked and what is found; the last two are tasks of CxC alone.
+TASKS = {
+    "i2t": "image → caption",
+    "t2i": "caption → image",
+    "i2i": "image → image",
+    "t2t": "caption → caption",
+}
+
+
+class Statistic(NamedTuple):
+    """What a number is: the metric of a direction, or of both together."""
+
+    # A key of `TASKS`, "" for both. Tables also have metrics of something else, such as a language.
+    direction: str
+    metric: str  # Its name, see `pipeline.foundation.evaluation.metrics`
+
+    def __str__(self) -> str:
+        """The heading of its column in a flat table: i2t R@1, RSUM."""
+        return f"{self.direction} {self.metric}".lstrip()
+
+
+RECALLS = (1, 5, 10)
+RSUM = Statistic("", "RSUM")
+# What systems are compared by: six recalls and their sum.
+STATISTICS = (*(Statistic(way, f"R@{k}") for way in ("i2t", "t2i") for k in RECALLS), RSUM)
+
+
+def nested(numbers: Mapping[Statistic, Any]) -> dict[str, Any]:
+    """Numbers as JSON has them: by direction and metric."""
+    tree: dict[str, Any] = {}
+    for (direction, metric), value in numbers.items():
+        if direction:
+            tree.setdefault(direction, {})[metric] = value
+        else:
+            tree[metric] = value
+    return tree
+
+
+def at(numbers: Mapping[str, Any], statistic: Statistic) -> Any:
+    """One of the numbers that `nested` nested."""
+    if statistic.direction:
+        return numbers[statistic.direction][statistic.metric]
+    return numbers[statistic.metric]
+
+
+def joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested numbers of both; the first's where both have one."""
+    both = dict(first)
+    for name, value in second.items():
+        if name not in first:
+            both[name] = value
+        elif isinstance(first[name], Mapping):
+            both[name] = joined(first[name], value)
+    return both
+
+
+def flat(numbers: Mapping[str, Any]) -> dict[Statistic, Any]:
+    """What `nested` was made of."""
+    values: dict[Statistic, Any] = {}
+    for name, value in numbers.items():
+        if name not in TASKS:
+            values[Statistic("", name)] = value
+            continue
+        for metric, number in value.items():
+            values[Statistic(name, metric)] = number
+    return values
 
 
 @dataclass(frozen=True, eq=False)

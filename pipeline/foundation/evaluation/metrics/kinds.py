@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import Fold, Metric, Ranked
-from pipeline.foundation.evaluation.metrics.numbers import RECALLS, Statistic
+from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, Ranked, Statistic
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.foundation.evaluation.retrieval.ranks import Floats, Ties
 from pipeline.foundation.parts.errors import InputError

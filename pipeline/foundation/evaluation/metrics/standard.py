@@ -12,15 +12,18 @@ import numpy as np
 
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics.base import (
+    RECALLS,
+    RSUM,
     Fold,
     Metric,
     Sampling,
+    Statistic,
     as_dict,
     fold_of,
+    nested,
     with_intervals,
 )
 from pipeline.foundation.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
-from pipeline.foundation.evaluation.metrics.numbers import RECALLS, RSUM, Statistic, nested
 from pipeline.foundation.evaluation.retrieval import (
     Direction,
     Progress,

@@ -5,7 +5,7 @@ from decimal import ROUND_CEILING, Context
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from pipeline.foundation.evaluation.metrics.numbers import RSUM, STATISTICS, Statistic, at, nested
+from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.significance import (

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.numbers import RECALLS
+from pipeline.foundation.evaluation.metrics.base import RECALLS
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Marks, Ranks, Ties
 from pipeline.foundation.parts.errors import refusing

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.evaluation.metrics.numbers import STATISTICS, Statistic, nested
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Ids, Relevance
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance

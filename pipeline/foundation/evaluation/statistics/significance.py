@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.evaluation.metrics.numbers import RECALLS, STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits

@@ -16,8 +16,13 @@ from pipeline.foundation.evaluation.metrics import (
     measure as measure_ranks,
     parse_all,
 )
-from pipeline.foundation.evaluation.metrics.base import Fold, Ranked, as_dict, with_intervals
-from pipeline.foundation.evaluation.metrics.numbers import joined
+from pipeline.foundation.evaluation.metrics.base import (
+    Fold,
+    Ranked,
+    as_dict,
+    joined,
+    with_intervals,
+)
 from pipeline.foundation.evaluation.metrics.standard import of_pool
 from pipeline.foundation.evaluation.retrieval import (
     Positives,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
-from pipeline.foundation.evaluation.metrics.numbers import TASKS, at
+from pipeline.foundation.evaluation.metrics.base import TASKS, at
 from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT
 from pipeline.judge.tables import comma_separated, latex
 from pipeline.judge.tables.table import (
