@@ -7,14 +7,14 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.foundation.evaluation.metrics import Statistic, numbers
+from pipeline.foundation.evaluation.metrics import RSUM, Statistic
 from pipeline.judge.tables.table import MISSING, Cell, Column
 from pipeline.run.report import emphasis
 from pipeline.run.report.result_rows import ResultRow, RowHeader
 from pipeline.run.report.retrieval_table import TableColumns
 
 RSUM, RANK = (
-    Column("", key=("f", numbers.RSUM)),
+    Column("", key=("f", RSUM)),
     Column("", key=("f", Statistic("i2t", "MeanR")), less_is_better=True),
 )
 
