@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
+from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
+from stages.values import FilePath, RootPath
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option: TypeAlias = Callable[[Command], Command]
@@ -166,3 +170,75 @@ def refuse(*names: str, why: str) -> None:
     for name in names:
         if was_given(name):
             raise InputError(f"{flags[name]} {why}")
+
+
+def with_settings(
+    command: Callable[..., None], required: bool = True, of_files: Sequence[str] = ()
+) -> Callable[..., None]:
+    """Add --root, --params and -S to a command, which receives `paths` and the checked
+    `settings`.
+
+    required: whether it needs a settings file. of_files: options that name files of scores; where
+        one is given, only the sections that measure files are checked.
+    """
+
+    @click.option(
+        "--root",
+        type=RootPath(),
+        default=Path(),
+        show_default="current directory",
+        is_eager=True,
+        help="An existing directory, below which everything is read and written, and relative paths of other "
+        "options are.",
+    )
+    @click.option(
+        "--params",
+        type=FilePath(dir_okay=False),
+        show_default="params.yaml of the root, or here",
+        help="The settings file.",
+    )
+    @click.option(
+        "-S",
+        "--set",
+        "changes",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change one setting for this run: -S training.sample.epochs=3.",
+    )
+    @functools.wraps(command)
+    def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
+        if params is None:
+            params = settings_file(root)
+            click.get_current_context().meta["shipped"] = params is None
+            if required:
+                refuse_shipped()
+        if params is None:  # without a file of its own, the shipped one
+            params = settings.written.template("params.yaml")
+        chosen: settings.AnySettings | None = None
+        if not changes and any(options[name] for name in of_files):
+            chosen = settings.load_for_judging(params)
+        if chosen is None:
+            chosen = settings.load(params, changes)
+        command(paths=Paths(root), settings=chosen, **options)
+
+    return wrapped
+
+
+# Like `with_settings`, for commands that run in any folder: without a settings file they use the
+# shipped one.
+with_settings_or_shipped = functools.partial(with_settings, required=False)
+
+
+def settings_file(root: Path) -> Path | None:
+    """The settings file of the root, or of the current directory, if there is one."""
+    for place in (root / "params.yaml", Path("params.yaml")):
+        if place.exists():
+            return place
+    return None
+
+
+def refuse_shipped() -> None:
+    if click.get_current_context().meta.get("shipped"):
+        raise InputError(
+            "there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere"
+        )

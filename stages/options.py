@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, cast
@@ -19,10 +19,9 @@ from pipeline.foundation.manifest import SPLITS
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings.features import FEATURES
 from pipeline.foundation.settings.kinds import TABLES
-from pipeline.foundation.settings.paths import Paths
 from stages.arguments import Source, Workers
 from stages.declared import Command, Group, Option, flag, was_given
-from stages.values import FilePath, OutputPath, PartName, RootPath, below_root
+from stages.values import FilePath, OutputPath, PartName, below_root
 
 _SYSTEMS = ("similarities/*/*.zarr", "similarities/*/*/*.zarr")
 _FILES = {
@@ -61,78 +60,6 @@ def names(kind: str) -> Callable[..., list[str]]:
         return sorted(name for name in visible if name.startswith(typed))
 
     return complete
-
-
-def with_settings(
-    command: Callable[..., None], required: bool = True, of_files: Sequence[str] = ()
-) -> Callable[..., None]:
-    """Add --root, --params and -S to a command, which receives `paths` and the checked
-    `settings`.
-
-    required: whether it needs a settings file. of_files: options that name files of scores; where
-        one is given, only the sections that measure files are checked.
-    """
-
-    @click.option(
-        "--root",
-        type=RootPath(),
-        default=Path(),
-        show_default="current directory",
-        is_eager=True,
-        help="An existing directory, below which everything is read and written, and relative paths of other "
-        "options are.",
-    )
-    @click.option(
-        "--params",
-        type=FilePath(dir_okay=False),
-        show_default="params.yaml of the root, or here",
-        help="The settings file.",
-    )
-    @click.option(
-        "-S",
-        "--set",
-        "changes",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change one setting for this run: -S training.sample.epochs=3.",
-    )
-    @functools.wraps(command)
-    def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
-        if params is None:
-            params = settings_file(root)
-            click.get_current_context().meta["shipped"] = params is None
-            if required:
-                refuse_shipped()
-        if params is None:  # without a file of its own, the shipped one
-            params = settings.written.template("params.yaml")
-        chosen: settings.AnySettings | None = None
-        if not changes and any(options[name] for name in of_files):
-            chosen = settings.load_for_judging(params)
-        if chosen is None:
-            chosen = settings.load(params, changes)
-        command(paths=Paths(root), settings=chosen, **options)
-
-    return wrapped
-
-
-# Like `with_settings`, for commands that run in any folder: without a settings file they use the
-# shipped one.
-with_settings_or_shipped = functools.partial(with_settings, required=False)
-
-
-def settings_file(root: Path) -> Path | None:
-    """The settings file of the root, or of the current directory, if there is one."""
-    for place in (root / "params.yaml", Path("params.yaml")):
-        if place.exists():
-            return place
-    return None
-
-
-def refuse_shipped() -> None:
-    if click.get_current_context().meta.get("shipped"):
-        raise InputError(
-            "there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere"
-        )
 
 
 def opened(context: click.Context, option: click.Parameter, named: str | None) -> Source | None:

@@ -78,4 +78,4 @@ class AddOptions(declared.Options):
             )
 
 
-add_command = declared.command(AddOptions, "add.add", options.with_settings_or_shipped)
+add_command = declared.command(AddOptions, "add.add", declared.with_settings_or_shipped)

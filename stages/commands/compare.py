@@ -61,5 +61,5 @@ class CompareOptions(declared.Options):
 
 
 compare_command = declared.command(
-    CompareOptions, "compare.compare", options.with_settings_or_shipped
+    CompareOptions, "compare.compare", declared.with_settings_or_shipped
 )

@@ -104,7 +104,7 @@ class ManifestOptions(declared.Options):
 
 
 manifest_command = declared.command(
-    ManifestOptions, "data.make_manifest", options.with_settings_or_shipped
+    ManifestOptions, "data.make_manifest", declared.with_settings_or_shipped
 )
 
 
@@ -150,4 +150,4 @@ class AuditOptions(declared.Options):
     ] = None
 
 
-audit_command = declared.command(AuditOptions, "data.audit", options.with_settings_or_shipped)
+audit_command = declared.command(AuditOptions, "data.audit", declared.with_settings_or_shipped)

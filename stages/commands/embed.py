@@ -94,4 +94,4 @@ class EmbedOptions(declared.Options):
             )
 
 
-embed_command = declared.command(EmbedOptions, "embed.embed", options.with_settings_or_shipped)
+embed_command = declared.command(EmbedOptions, "embed.embed", declared.with_settings_or_shipped)

@@ -109,5 +109,5 @@ class EnsembleOptions(declared.Options):
 
 
 ensemble_command = declared.command(
-    EnsembleOptions, "ensemble.ensemble", options.with_settings_or_shipped
+    EnsembleOptions, "ensemble.ensemble", declared.with_settings_or_shipped
 )

@@ -218,7 +218,7 @@ class EvaluateOptions(declared.Options):
             self.refuse(WITHOUT_DISTRACTORS)
         elif not self.files:
             self.refuse(OF_FILES)
-            options.refuse_shipped()
+            declared.refuse_shipped()
         if self.beside and self.output == "verbose":
             raise InputError("--verbose prints no published rows; leave it or --beside out")
         if len(self.files) != 1:
@@ -228,6 +228,6 @@ class EvaluateOptions(declared.Options):
 evaluate_command = declared.command(
     EvaluateOptions,
     "evaluate.evaluate",
-    partial(options.with_settings_or_shipped, of_files=("systems", "embeddings")),
+    partial(declared.with_settings_or_shipped, of_files=("systems", "embeddings")),
     options.of_dataset,
 )

@@ -80,5 +80,5 @@ class ExplainOptions(declared.Options):
 
 
 explain_command = declared.command(
-    ExplainOptions, "explain.explain", options.with_settings_or_shipped
+    ExplainOptions, "explain.explain", declared.with_settings_or_shipped
 )

@@ -49,4 +49,4 @@ class ExportOptions(declared.Options):
     ] = None
 
 
-export_command = declared.command(ExportOptions, "export.export", options.with_settings_or_shipped)
+export_command = declared.command(ExportOptions, "export.export", declared.with_settings_or_shipped)

@@ -119,4 +119,4 @@ class ExtractOptions(declared.Options):
         options.refuse_workers_of_both()
 
 
-extract_command = declared.command(ExtractOptions, "extract.extract", options.with_settings)
+extract_command = declared.command(ExtractOptions, "extract.extract", declared.with_settings)

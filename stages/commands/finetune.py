@@ -84,5 +84,5 @@ class FinetuneOptions(declared.Options):
 
 
 finetune_command = declared.command(
-    FinetuneOptions, "finetune.finetune", options.with_settings_or_shipped
+    FinetuneOptions, "finetune.finetune", declared.with_settings_or_shipped
 )

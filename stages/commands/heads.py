@@ -124,7 +124,7 @@ class TrainOptions(declared.Options):
     changed: Annotated[tuple[str, ...], options.changed_settings] = ()
 
 
-train_command = declared.command(TrainOptions, "heads.train", options.with_settings)
+train_command = declared.command(TrainOptions, "heads.train", declared.with_settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,4 +178,4 @@ class ConvertOptions(declared.Options):
     if_changed: Annotated[Literal["refuse", "redo"], options.if_changed] = "refuse"
 
 
-convert_command = declared.command(ConvertOptions, "heads.convert", options.with_settings)
+convert_command = declared.command(ConvertOptions, "heads.convert", declared.with_settings)

@@ -96,7 +96,7 @@ class TablesOptions(declared.Options):
 
 
 tables_command = declared.command(
-    TablesOptions, "paper.write_tables", options.with_settings_or_shipped, options.of_dataset
+    TablesOptions, "paper.write_tables", declared.with_settings_or_shipped, options.of_dataset
 )
 
 
@@ -116,5 +116,5 @@ class FiguresOptions(declared.Options):
 
 
 figures_command = declared.command(
-    FiguresOptions, "paper.draw_figures", options.with_settings, options.of_dataset
+    FiguresOptions, "paper.draw_figures", declared.with_settings, options.of_dataset
 )

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from stages.options import with_settings
+from stages.declared import with_settings
 
 
 @click.command

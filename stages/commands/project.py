@@ -74,7 +74,7 @@ def _keys(context: click.Context, parameter: click.Parameter, typed: str) -> lis
     given, root = context.params.get("params"), context.params.get("root") or Path()
     try:
         part: Any = load(
-            given or options.settings_file(root) or written.template("params.yaml")
+            given or declared.settings_file(root) or written.template("params.yaml")
         ).model_dump(mode="json", by_alias=True)
     except InputError:  # which the command says
         return []
@@ -109,7 +109,7 @@ class SettingsOptions(declared.Options):
 
 
 settings_command = declared.command(
-    SettingsOptions, "project.show_settings", options.with_settings_or_shipped
+    SettingsOptions, "project.show_settings", declared.with_settings_or_shipped
 )
 
 
@@ -131,7 +131,7 @@ class SampleOptions(declared.Options):
 
 
 sample_command = declared.command(
-    SampleOptions, "project.render_sample", options.with_settings_or_shipped
+    SampleOptions, "project.render_sample", declared.with_settings_or_shipped
 )
 
 

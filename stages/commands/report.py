@@ -22,5 +22,5 @@ class ReportOptions(declared.Options):
 
 
 report_command = declared.command(
-    ReportOptions, "report.write_report", options.with_settings, options.of_dataset
+    ReportOptions, "report.write_report", declared.with_settings, options.of_dataset
 )

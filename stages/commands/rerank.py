@@ -122,7 +122,7 @@ class RerankOptions(declared.Options):
                 "index",
                 why="needs --retriever; without it every entry of run.rerank is made",
             )
-            options.refuse_shipped()
+            declared.refuse_shipped()
         if self.tuned_on:
             declared.refuse(
                 "k",
@@ -141,5 +141,5 @@ class RerankOptions(declared.Options):
 
 
 rerank_command = declared.command(
-    RerankOptions, "rerank.rerank_candidates", options.with_settings_or_shipped
+    RerankOptions, "rerank.rerank_candidates", declared.with_settings_or_shipped
 )

@@ -68,10 +68,10 @@ class ScoreOptions(declared.Options):
                 "seeds",
                 why="needs --feature; without it all heads of the run are scored",
             )
-            options.refuse_shipped()
+            declared.refuse_shipped()
 
 
-score_command = declared.command(ScoreOptions, "scores.score", options.with_settings_or_shipped)
+score_command = declared.command(ScoreOptions, "scores.score", declared.with_settings_or_shipped)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,9 +113,9 @@ class RescoreOptions(declared.Options):
     def check(self) -> None:
         if self.system is None:
             declared.refuse("name", "bank", why="needs a SYSTEM")
-            options.refuse_shipped()
+            declared.refuse_shipped()
 
 
 rescore_command = declared.command(
-    RescoreOptions, "scores.rescore", options.with_settings_or_shipped
+    RescoreOptions, "scores.rescore", declared.with_settings_or_shipped
 )

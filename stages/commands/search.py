@@ -79,4 +79,4 @@ class SearchOptions(declared.Options):
     ] = None
 
 
-search_command = declared.command(SearchOptions, "search.search", options.with_settings_or_shipped)
+search_command = declared.command(SearchOptions, "search.search", declared.with_settings_or_shipped)

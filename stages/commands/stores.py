@@ -38,7 +38,7 @@ class VerifyOptions(declared.Options):
 
 
 verify_command = declared.command(
-    VerifyOptions, "stores.verify_store", options.with_settings_or_shipped
+    VerifyOptions, "stores.verify_store", declared.with_settings_or_shipped
 )
 
 
@@ -76,7 +76,7 @@ class RewriteOptions(declared.Options):
 
 
 rewrite_command = declared.command(
-    RewriteOptions, "stores.rewrite_store", options.with_settings_or_shipped
+    RewriteOptions, "stores.rewrite_store", declared.with_settings_or_shipped
 )
 
 
@@ -157,7 +157,7 @@ class ImportOptions(declared.Options):
 
 
 import_command = declared.command(
-    ImportOptions, "stores.import_store", options.with_settings_or_shipped
+    ImportOptions, "stores.import_store", declared.with_settings_or_shipped
 )
 
 
@@ -198,5 +198,5 @@ class ExportOptions(declared.Options):
 
 
 export_command = declared.command(
-    ExportOptions, "stores.export_store", options.with_settings_or_shipped
+    ExportOptions, "stores.export_store", declared.with_settings_or_shipped
 )

@@ -46,7 +46,7 @@ class SyntheticOptions(declared.Options):
 
 
 synthetic_command = declared.command(
-    SyntheticOptions, "studies.learn_patterns", options.with_settings_or_shipped
+    SyntheticOptions, "studies.learn_patterns", declared.with_settings_or_shipped
 )
 
 
@@ -70,5 +70,5 @@ class ThroughputOptions(declared.Options):
 
 
 throughput_command = declared.command(
-    ThroughputOptions, "studies.measure_throughput", options.with_settings_or_shipped
+    ThroughputOptions, "studies.measure_throughput", declared.with_settings_or_shipped
 )

@@ -58,5 +58,5 @@ class TraceOptions(declared.Options):
 
 
 trace_command = declared.command(
-    TraceOptions, "trace.trace_result", options.with_settings_or_shipped
+    TraceOptions, "trace.trace_result", declared.with_settings_or_shipped
 )

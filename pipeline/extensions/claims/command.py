@@ -43,5 +43,5 @@ class StudyOptions(declared.Options):
 
 
 study_command = declared.command(
-    StudyOptions, "pipeline.extensions.claims.stage:study", options.with_settings
+    StudyOptions, "pipeline.extensions.claims.stage:study", declared.with_settings
 )

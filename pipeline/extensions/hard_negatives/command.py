@@ -87,5 +87,5 @@ class HardNegativesOptions(declared.Options):
 hard_negatives_command = declared.command(
     HardNegativesOptions,
     "pipeline.extensions.hard_negatives.stage:hard_negatives",
-    options.with_settings_or_shipped,
+    declared.with_settings_or_shipped,
 )
