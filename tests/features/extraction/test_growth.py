@@ -483,7 +483,9 @@ def test_a_store_is_rewritten_for_another_data_sets_photographs(
         todo.manifest,
         source=second.table[second.table["image_id"] > 1000 - 60].reset_index(drop=True),
     )
+    records.update(job.store, facts={"asked": "the first data set's images"})
     rewrite(job.store, held)
+    assert "asked" not in records.load(job.store).facts
     ids = held.images["image_id"].to_numpy()
     row_before = {image: row for row, image in enumerate(everything.images["image_id"])}
     rows = [row_before[1000 - image] for image in ids]

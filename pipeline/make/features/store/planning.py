@@ -224,9 +224,9 @@ def making(
 
 def _facts(before: Record, record: Record) -> dict[str, Any]:
     """What is known of a store and stays true when it is rewritten."""
-    if before.request == record.request:
+    if (before.request, before.made_from) == (record.request, record.made_from):
         return before.facts
-    # Of another dtype it is not what was asked.
+    # Of another dtype, or of other images, it is not what was asked.
     return {key: fact for key, fact in before.facts.items() if key != "asked"}
 
 
