@@ -36,13 +36,13 @@ def consolidate(file: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        edit(FACTS, "features", value={"region": "butd-36"}),
-        edit(FACTS, "untrained", value=[]),
+        edit(FACTS, "member", "features", value="butd-36"),
+        edit(FACTS, "is_untrained", value=False),
         edit(FACTS, "seed"),
         edit(FACTS, "recipe"),
         edit(FACTS, "text"),
         edit(FACTS, "dataset"),
-        edit(FACTS, "members", 0, "head"),
+        edit(FACTS, "member", "head"),
         edit("machines", 0, "processor"),
         edit(FACTS, "manifest"),
         edit("contents", "similarity"),
@@ -113,7 +113,10 @@ COMMANDS: dict[Path, list[tuple[str | Path, ...]]] = {
 def test_every_command_that_reads_a_system_compares_its_record(
     refused: Callable[..., str], run: Path, system: Path, command: tuple[str | Path, ...]
 ) -> None:
-    edit(FACTS, "untrained", value=["another"])(system / "record.json")
+    change = edit(FACTS, "untrained", value=["another"])
+    if system == SCORES:
+        change = edit(FACTS, "is_untrained", value=False)
+    change(system / "record.json")
     assert f"{system}/record.json: was edited" in refused(*command)
     (system / "record.json").unlink()
     said = refused(*command)

@@ -138,7 +138,7 @@ def test_tables_of_a_run_mark_what_ties_with_the_best(scored_run: Any) -> None:
     assert scored_run("tables", *run, "--only", "measured")[0] == 0
     tied = written.read_text(encoding="utf-8")
     assert (
-        tied.count("Bold of measured rows: the best, and all that a paired randomisation test") == 1
+        tied.count("Bold of measured rows: the best, and all that do not differ significantly") == 1
     )
     assert scored_run("tables", *run, "--only", "measured", "--bold", "best")[0] == 0
     best = written.read_text(encoding="utf-8")

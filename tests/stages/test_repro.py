@@ -332,12 +332,12 @@ def test_code_that_changes_no_number_reruns_nothing(
         "    shown: bool = False\n    grid: Count",
     )
     assert not other(
-        "pipeline/foundation/settings/schema.py",
+        "pipeline/foundation/settings/judging.py",
         "    batch_size: Count\n\n",
         "    batch_size: Count\n    shown: bool = False\n\n",
     )
     assert not other(
-        "pipeline/foundation/settings/schema.py",
+        "pipeline/foundation/settings/judging.py",
         "    figure_font:",
         "    shown: bool = False\n    figure_font:",
     )
