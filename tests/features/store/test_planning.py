@@ -16,7 +16,8 @@ from counted import Counted
 from new_stores import prepare
 
 from pipeline.foundation.manifest.columns import NO_FILE
-from pipeline.make.features.store import Plan, StoreLayout, Wanted, ledger, plan
+from pipeline.foundation.parts.errors import InputError
+from pipeline.make.features.store import Plan, StoreLayout, Wanted, ledger, making, plan
 from pipeline.make.features.store.layout import ABSENT
 
 SHARD = 10
@@ -108,3 +109,23 @@ def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> Non
     )
     rows = ledger.rows_of_sources(tmp_path / "s.zarr", layout, ["", "known", "another"])
     assert rows.tolist() == [ABSENT, 1, ABSENT]
+
+
+@pytest.mark.parametrize(
+    ("file", "difference"),
+    [
+        ("zarr.json", "not a feature store of this pipeline"),
+        ("record.json", "record.json: damaged"),
+    ],
+)
+def test_a_refusal_of_a_damaged_store_names_it_once(
+    file: str, difference: str, tmp_path: Path
+) -> None:
+    store = tmp_path / "s.zarr"
+    wanted = made(store, SHARD, 0)
+    (store / file).write_text("{")
+    todo = plan(store, wanted)
+    message = f"{store}: {difference}.*; --if-changed redo replaces it"
+    with pytest.raises(InputError, match=message) as refused, making(store, wanted, todo):
+        pass
+    assert str(refused.value).count(str(store)) == 1

@@ -142,7 +142,9 @@ def plan(path: Path, wanted: Wanted) -> Plan:
     try:
         layout, made = read_header(path)
     except StoreError as error:
-        return at_once(wanted, str(error))
+        # The refusal of the store begins with its path, too.
+        difference = str(error).removeprefix(str(path)).lstrip(":/ ")
+        return at_once(wanted, difference)
     outdated = Artefact.open(path).outdated(wanted.request({}), wanted.made_from)
     same_ids = outdated is None or outdated.because != "made_from"
     if outdated and (outdated.because == "request" or not (same_ids or wanted.grows)):
