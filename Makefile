@@ -57,7 +57,7 @@ QUICK := compute evaluation/judgements evaluation/metrics evaluation/retrieval e
 test-quick: .venv/dev-ready
 	OMP_NUM_THREADS=1 python -m pytest -m "not slow and not browser and not ranx" $(addprefix tests/,$(QUICK))
 
-# The quick tests without each extension in turn: a minute for each.
+# The quick tests without each extension in turn: some minutes for each.
 border: .venv/dev-ready
 	OMP_NUM_THREADS=1 python -m pytest -n 2 -m border tests/test_border.py
 
