@@ -13,6 +13,7 @@ import pytest
 from pipeline.make.features import extraction
 from pipeline.make.features.extraction.request import feature_name
 from pipeline.make.features.extractors import ENGINES
+from pipeline.make.features.extractors.options import EngineOptions
 from pipeline.make.features.store import FeatureStore
 
 USUAL = {
@@ -59,6 +60,14 @@ def test_sides_are_named() -> None:
     small = {"short_side": 200, "long_side": 333}
     assert named("butd-36", **small) == "butd-36-proposals-200px-333px"
     assert named("butd-given", boxes="boxes.npz", **small) == "butd-given-200px-333px"
+
+
+def test_options_must_name_their_features() -> None:
+    class Nameless(EngineOptions):
+        """Options that do not say what their features are called."""
+
+    with pytest.raises(TypeError, match=r"abstract .*reported_as"):
+        Nameless()
 
 
 def test_a_store_keeps_the_name_that_it_was_made_with(job: extraction.ExtractionJob) -> None:

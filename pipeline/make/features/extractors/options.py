@@ -1,5 +1,6 @@
 """The options of engines, and what an engine says of itself before it is loaded."""
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -44,9 +45,9 @@ class EngineOptions(Section):
         return ""
 
     @property
+    @abstractmethod
     def reported_as(self) -> str:
         """The name of the features in stores, heads and tables."""
-        raise NotImplementedError
 
 
 def of_sides(short: int, long: int) -> list[str]:

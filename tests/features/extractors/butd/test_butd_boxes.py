@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from pipeline.make.features.extractors.butd import geometry
+from pipeline.make.features.extractors.butd.geometry import Proposals
 
 
 def test_anchors_are_those_of_faster_rcnn() -> None:
@@ -162,10 +163,10 @@ def test_original_rule_keeps_proposals_by_their_best_surviving_class() -> None:
     # box 0's.
     scores = torch.tensor([[0.9, 0.05], [0.6, 0.5], [0.1, 0.15]])
     deltas = torch.ones(3, 2, 4)  # which this rule does not look at
-    rows, boxes = geometry.by_proposals(NEAR, scores, deltas, (100, 100), 1.0, 1, 3)
+    rows, boxes = geometry.by_proposals(Proposals(NEAR, scores, deltas, (100, 100), 1.0), 1, 3)
     assert rows.tolist() == [0, 1]
     torch.testing.assert_close(boxes, NEAR[:2])
-    rows, _ = geometry.by_proposals(NEAR, scores, deltas, (100, 100), 1.0, 3, 3)
+    rows, _ = geometry.by_proposals(Proposals(NEAR, scores, deltas, (100, 100), 1.0), 3, 3)
     assert rows.tolist() == [0, 1, 2]
 
 
@@ -177,10 +178,10 @@ def test_port_rule_moves_boxes_by_their_best_class_and_relaxes_until_enough() ->
     moved = torch.tensor([[2.0, 0, 12, 10], [0, 0, 10, 12], [20, 20, 30, 30]])
     # 9 x 11 shared of 11 x 11 + 11 x 13 - 99 = 165: 0.6. So 0.3, 0.4 and 0.5 leave two boxes and
     # 0.6 leaves three.
-    rows, boxes = geometry.by_regressed(NEAR, scores, deltas, (100, 100), 1.0, 2, 3)
+    rows, boxes = geometry.by_regressed(Proposals(NEAR, scores, deltas, (100, 100), 1.0), 2, 3)
     assert rows.tolist() == [1, 2]
     torch.testing.assert_close(boxes, moved[[1, 2]])
-    rows, boxes = geometry.by_regressed(NEAR, scores, deltas, (100, 100), 1.0, 3, 3)
+    rows, boxes = geometry.by_regressed(Proposals(NEAR, scores, deltas, (100, 100), 1.0), 3, 3)
     assert rows.tolist() == [1, 0, 2]
     torch.testing.assert_close(boxes, moved[[1, 0, 2]])
 
@@ -188,9 +189,8 @@ def test_port_rule_moves_boxes_by_their_best_class_and_relaxes_until_enough() ->
 def test_port_rule_clips_what_it_moves() -> None:
     deltas = torch.zeros(3, 1, 4)
     deltas[2, 0, :2] = 1.0
-    _, boxes = geometry.by_regressed(
-        NEAR, torch.tensor([[0.5], [0.4], [0.9]]), deltas, (32, 31), 1.0, 1, 1
-    )
+    scores = torch.tensor([[0.5], [0.4], [0.9]])
+    _, boxes = geometry.by_regressed(Proposals(NEAR, scores, deltas, (32, 31), 1.0), 1, 1)
     torch.testing.assert_close(boxes, torch.tensor([[30.0, 30, 31, 30]]))
 
 
@@ -202,7 +202,7 @@ def test_proposals_overlap_as_in_the_image() -> None:
     scores, deltas = torch.tensor([[0.9], [0.8]]), torch.zeros(2, 1, 4)
     # Network: 4.5 of 10 columns, 45 / 155 = 0.290. Image: 0 to 4.5 and 2.75 to 7.25, 2.75 of 5.5
     # columns, 0.333.
-    rows, _ = geometry.by_proposals(boxes, scores, deltas, (100, 100), 1.0, 1, 2)
+    rows, _ = geometry.by_proposals(Proposals(boxes, scores, deltas, (100, 100), 1.0), 1, 2)
     assert rows.tolist() == [0, 1]
-    rows, _ = geometry.by_proposals(boxes, scores, deltas, (100, 100), 2.0, 1, 2)
+    rows, _ = geometry.by_proposals(Proposals(boxes, scores, deltas, (100, 100), 2.0), 1, 2)
     assert rows.tolist() == [0]

@@ -104,16 +104,11 @@ class Detected(Detector):
             objectness.float(), deltas.float(), width, height, scale, options.proposals
         )
         regions = self.regions(feature_map, proposed)
-        select = geometry.RULES[options.boxes]
-        rows, boxes = select(
-            proposed,
-            regions.objects,
-            regions.deltas,
-            (width, height),
-            scale,
-            options.min_boxes,
-            options.max_boxes,
+        proposals = geometry.Proposals(
+            proposed, regions.objects, regions.deltas, (width, height), scale
         )
+        select = geometry.RULES[options.boxes]
+        rows, boxes = select(proposals, options.min_boxes, options.max_boxes)
         return items(regions, rows, boxes / scale)
 
 

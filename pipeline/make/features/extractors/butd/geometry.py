@@ -8,6 +8,7 @@ trained with Caffe's convention, which is therefore used here.
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from torchvision.ops import nms
@@ -30,11 +31,14 @@ def cell_anchors() -> torch.Tensor:
     boxes = []
     for scale in SCALES:
         for ratio in RATIOS:
-            width = round(math.sqrt(STRIDE * STRIDE / ratio))
+            area = STRIDE * STRIDE
+            width = round(math.sqrt(area / ratio))
             height = round(width * ratio)
             across = (width * scale - 1) / 2
             down = (height * scale - 1) / 2
-            boxes.append([centre - across, centre - down, centre + across, centre + down])
+            near = [centre - across, centre - down]
+            far = [centre + across, centre + down]
+            boxes.append(near + far)
     return torch.tensor(boxes)
 
 
@@ -43,8 +47,9 @@ def anchors(rows: int, columns: int) -> torch.Tensor:
     down = torch.arange(rows) * STRIDE
     across = torch.arange(columns) * STRIDE
     y, x = torch.meshgrid(down, across, indexing="ij")
-    shifts = torch.stack([x, y, x, y], dim=-1).view(-1, 1, 4)
-    return (shifts + cell_anchors()).view(-1, 4)
+    shifts = torch.stack([x, y, x, y], dim=-1)
+    boxes = shifts.view(-1, 1, 4) + cell_anchors()
+    return boxes.view(-1, 4)
 
 
 def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
@@ -53,9 +58,12 @@ def move(boxes: torch.Tensor, deltas: torch.Tensor) -> torch.Tensor:
     """
     # As in Caffe's `bbox_transform_inv`, the far corner is the centre plus half the width, without
     # subtracting the pixel again.
-    sizes = boxes[..., 2:] - boxes[..., :2] + 1
-    centres = boxes[..., :2] + sizes / 2 + deltas[..., :2] * sizes
-    halves = deltas[..., 2:].clamp(max=LARGEST_GROWTH).exp() * sizes / 2
+    near = boxes[..., :2]
+    sizes = boxes[..., 2:] - near + 1
+    shifts = deltas[..., :2] * sizes
+    centres = near + sizes / 2 + shifts
+    growth = deltas[..., 2:].clamp(max=LARGEST_GROWTH)
+    halves = growth.exp() * sizes / 2
     return torch.cat([centres - halves, centres + halves], dim=-1)
 
 
@@ -67,11 +75,14 @@ def clip(boxes: torch.Tensor, width: int, height: int) -> torch.Tensor:
 
 def overlaps(boxes: torch.Tensor) -> torch.Tensor:
     """Compute the intersection over union of every pair of boxes [R, 4]: [R, R]."""
-    near = torch.maximum(boxes[:, None, :2], boxes[None, :, :2])
-    far = torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
-    shared = (far - near + 1).clamp(min=0).prod(dim=-1)
-    areas = (boxes[:, 2:] - boxes[:, :2] + 1).prod(dim=-1)
-    return shared / (areas[:, None] + areas[None, :] - shared)
+    near = boxes[:, :2]
+    far = boxes[:, 2:]
+    areas = (far - near + 1).prod(dim=-1)
+    shared_near = torch.maximum(near[:, None], near)
+    shared_far = torch.minimum(far[:, None], far)
+    shared = (shared_far - shared_near + 1).clamp(min=0).prod(dim=-1)
+    united = areas[:, None] + areas - shared
+    return shared / united
 
 
 def suppress(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> torch.Tensor:
@@ -105,7 +116,8 @@ def propose(
     """
     count, rows, columns = objectness.shape
     scores = objectness.permute(1, 2, 0).reshape(-1)
-    corrections = deltas.view(count, 4, rows, columns).permute(2, 3, 0, 1).reshape(-1, 4)
+    of_anchors = deltas.view(count, 4, rows, columns)
+    corrections = of_anchors.permute(2, 3, 0, 1).reshape(-1, 4)
     moved = move(anchors(rows, columns).to(deltas), corrections)
     boxes = clip(moved, width, height)
     sides = boxes[:, 2:] - boxes[:, :2] + 1
@@ -114,9 +126,10 @@ def propose(
     scores = scores[large]
     if not len(boxes):
         return deltas.new_tensor([[0, 0, width - 1, height - 1]])
-    order = scores.argsort(descending=True, stable=True)[:BEFORE_NMS]
-    boxes = boxes[order]
-    rows_left = suppress(boxes, scores[order], PROPOSAL_OVERLAP)
+    order = scores.argsort(descending=True, stable=True)
+    best = order[:BEFORE_NMS]
+    boxes = boxes[best]
+    rows_left = suppress(boxes, scores[best], PROPOSAL_OVERLAP)
     return boxes[rows_left[:most]]
 
 
@@ -125,54 +138,46 @@ THRESHOLD = 0.3  # TEST.NMS of lib/fast_rcnn/config.py
 # The port tries these until enough boxes are left. Its list ends at 0.9, so it may return too few.
 RISING = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
-Selected = tuple[torch.Tensor, torch.Tensor]  # rows [n] of the proposals, boxes [n, 4]
-Rule = Callable[
-    [torch.Tensor, torch.Tensor, torch.Tensor, tuple[int, int], float, int, int], Selected
-]
+
+@dataclass(frozen=True)
+class Proposals:
+    """The R proposed boxes of an image, as the network classifies and corrects them."""
+
+    boxes: torch.Tensor  # [R, 4] in pixels of the network's input
+    scores: torch.Tensor  # [R, C], probabilities of the object classes without the background
+    deltas: torch.Tensor  # [R, C, 4], corrections for each class
+    size: tuple[int, int]  # width and height of the network's input
+    scale: float  # the factor from the image to the input
 
 
-def by_proposals(
-    boxes: torch.Tensor,
-    scores: torch.Tensor,
-    deltas: torch.Tensor,
-    size: tuple[int, int],
-    scale: float,
-    fewest: int,
-    most: int,
-) -> Selected:
+# From proposals and the fewest and most to select: rows [n] of the proposals, and boxes [n, 4].
+Rule = Callable[[Proposals, int, int], tuple[torch.Tensor, torch.Tensor]]
+
+
+def by_proposals(proposals: Proposals, fewest: int, most: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The original's rule: suppress the proposals class by class, then keep by the best remaining
     score.
-
-    Boxes [R, 4] are in pixels of the network's input, scores [R, C] probabilities of the object
-    classes without the background, deltas [R, C, 4] corrections for each class. The result: rows
-    [n] of the proposals, and boxes [n, 4]. Overlaps are measured in the image, not in the network's
-    input: Caffe's extra pixel weighs more there.
     """
-    confidence = (scores * survivors(boxes / scale, scores, THRESHOLD)).amax(dim=1)
+    # Overlaps are measured in the image, not in the network's input: Caffe's extra pixel weighs
+    # more there.
+    in_image = proposals.boxes / proposals.scale
+    is_left = survivors(in_image, proposals.scores, THRESHOLD)
+    confidence = (proposals.scores * is_left).amax(dim=1)
     rows = keep(confidence, fewest, most)
-    return rows, boxes[rows]
+    return rows, proposals.boxes[rows]
 
 
-def by_regressed(
-    boxes: torch.Tensor,
-    scores: torch.Tensor,
-    deltas: torch.Tensor,
-    size: tuple[int, int],
-    scale: float,
-    fewest: int,
-    most: int,
-) -> Selected:
-    """The port's rule: correct each proposal for its best class, then suppress across classes, see
-    `by_proposals`.
-    """
+def by_regressed(proposals: Proposals, fewest: int, most: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """The port's rule: correct each proposal for its best class, then suppress across classes."""
     # The threshold rises until at least `fewest` boxes remain. The port keeps the best `most` of
     # them; here, if `fewest` is less than `most`, boxes beyond `fewest` must reach CONFIDENCE.
-    best, label = scores.max(dim=1)
-    proposal = torch.arange(len(boxes), device=boxes.device)
-    moved = clip(move(boxes, deltas[proposal, label]), *size)
-    left = rising(suppress, moved, best, fewest, RISING)
+    best, label = proposals.scores.max(dim=1)
+    proposal = torch.arange(len(best), device=best.device)
+    moved = move(proposals.boxes, proposals.deltas[proposal, label])
+    boxes = clip(moved, *proposals.size)
+    left = rising(suppress, boxes, best, fewest, RISING)
     rows = left[keep(best[left], fewest, most)]
-    return rows, moved[rows]
+    return rows, boxes[rows]
 
 
 RULES: dict[str, Rule] = {"proposals": by_proposals, "regressed": by_regressed}
@@ -189,7 +194,8 @@ def survivors(boxes: torch.Tensor, scores: torch.Tensor, threshold: float) -> to
     for box in ranked:  # [C], each class's next one
         # Of two that overlap and are both left, the other is worse: a better one would have taken
         # this away.
-        left &= apart[box] | ~left[classes, box, None]
+        is_gone = ~left[classes, box, None]
+        left &= apart[box] | is_gone
     return left.T
 
 
@@ -218,5 +224,6 @@ def keep(
     most `most`.
     """
     order = confidence.argsort(descending=True, stable=True)
-    enough = int((confidence >= least).sum())
-    return order[: min(max(enough, fewest), most)]
+    confident = int((confidence >= least).sum())
+    count = min(max(confident, fewest), most)
+    return order[:count]
