@@ -76,7 +76,8 @@ def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> di
     folder: JSON-LD.
     """
     images = counted(len(manifest.images), manifest.noun)
-    counts = f"{images} with {counted(manifest.captions, 'caption')}"
+    captions = counted(manifest.captions, "caption")
+    counts = f"{images} with {captions}"
     named = {
         "@type": "sc:Dataset",
         "name": manifest.dataset,
@@ -91,21 +92,19 @@ def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> di
         named["description"] = f"{card.description}; {counts}; source: {source}"
         named["license"] = card.licence
     known = {key: value for key, value in named.items() if value}
-    fields = [
-        field("captions", column, dtype, MEANING[column], "manifest", {"column": column})
-        for column, dtype in columns_of(manifest.columns).items()
-    ]
-    return {
-        "@context": CONTEXT,
-        **known,
-        "distribution": [file(table, folder, "application/x-parquet", "manifest")],
-        "recordSet": [records("captions", "a row for each caption", fields)],
-    }
+    fields = []
+    for column, dtype in columns_of(manifest.columns).items():
+        place = {"column": column}
+        fields.append(field("captions", column, dtype, MEANING[column], "manifest", place))
+    parquet = file(table, folder, "application/x-parquet", "manifest")
+    rows = records("captions", "a row for each caption", fields)
+    return {"@context": CONTEXT, **known, "distribution": [parquet], "recordSet": [rows]}
 
 
 def relative(path: Path, folder: Path) -> str:
     """A path as a card in a folder names it."""
-    return Path(os.path.relpath(path, folder)).as_posix()
+    below = os.path.relpath(path, folder)
+    return Path(below).as_posix()
 
 
 def file(path: Path, folder: Path, form: str, key: str) -> dict[str, Any]:

@@ -58,13 +58,14 @@ class Dataset(BaseModel):
 
     def protocols_of(self, split: str | None) -> list[str]:
         """The card's protocols for the split test, else `["all"]`; split None: several splits."""
-        return self.protocols if split == "test" else ["all"]
+        if split == "test":
+            return self.protocols
+        return ["all"]
 
 
 # The keys that a card needs.
-CARD = [
-    name for name, field in Dataset.model_fields.items() if field.is_required() and name != "name"
-]
+CARD = [name for name, field in Dataset.model_fields.items() if field.is_required()]
+CARD.remove("name")  # the name of its file
 
 
 def names(root: Path) -> list[str]:
@@ -104,7 +105,8 @@ def refuse_unknown(name: str, root: Path) -> None:
     InputError.
     """
     data = root / "data"
-    known = sorted({*names(root), *(manifest.stem for manifest in data.glob("*.parquet"))})
+    manifests = [manifest.stem for manifest in data.glob("*.parquet")]
+    known = sorted({*names(root), *manifests})
     if name not in known and not (data / name).is_dir():
         raise InputError(
             f"{unknown('data set', name, known)}; `pipeline manifest {name} --images FOLDER --annotations "
@@ -116,8 +118,9 @@ def _cards(root: Path) -> dict[str, Traversable]:
     built_in = list(resources.files("manifests").iterdir())
     of_project = list((root / "manifests").glob("*.yaml"))
     others = ("weights.yaml", "claims.yaml")
-    return {
-        file.name.removesuffix(".yaml"): file
-        for file in [*built_in, *of_project]
-        if file.name.endswith(".yaml") and file.name not in others
-    }
+    cards: dict[str, Traversable] = {}
+    for file in [*built_in, *of_project]:
+        if file.name.endswith(".yaml") and file.name not in others:
+            dataset = file.name.removesuffix(".yaml")
+            cards[dataset] = file
+    return cards

@@ -44,11 +44,12 @@ def find(
         if not ORDINARY.fullmatch(name):
             file_of[name] = plain(name, folder)
             _check_inside(file_of[name], source)
+    files = [*dict.fromkeys(file_of.values())]
     if folder is None:
-        return _renamed(table, file_of), dict.fromkeys(file_of.values(), NO_FILE)
+        return _renamed(table, file_of), dict.fromkeys(files, NO_FILE)
     if kind == "video":
-        _check_plain(folder, [*file_of.values()])
-    sizes = _sizes(folder, [*dict.fromkeys(file_of.values())])
+        _check_plain(folder, files)
+    sizes = _sizes(folder, files)
     waiting = _unfetched(folder, sizes)
     sizes |= dict.fromkeys(waiting, -1)
     absent = [name for name, file in file_of.items() if sizes[file] < 0]
@@ -56,20 +57,21 @@ def find(
     if unknown and not remote.address(folder):
         spelled = Folder(folder)
         file_of |= spelled.find(unknown, folder)
-        sizes |= _sizes(folder, [file_of[name] for name in unknown])
+        files = [file_of[name] for name in unknown]
+        sizes |= _sizes(folder, files)
         absent = [name for name in absent if sizes[file_of[name]] < 0]
     changed = [name for name, file in file_of.items() if name != file and sizes[file] >= 0]
     if changed:
-        several = counted(len(changed), kind)
-        first_changed = changed[0]
+        images = counted(len(changed), kind)
+        name = changed[0]
         say(
-            f"note: names of {several} are spelled differently from their files, whose spelling is used, "
-            f"such as {file_of[first_changed]} for {first_changed!r}"
+            f"note: names of {images} are spelled differently from their files, whose spelling is used, "
+            f"such as {file_of[name]} for {name!r}"
         )
     if waiting and len(absent) == len(names):
-        first = next(iter(waiting))
+        file, stand_in = next(iter(waiting.items()))
         raise InputError(
-            f"{folder / first}: is {waiting[first]}; so are {len(waiting)} of {len(names)} {kind}s"
+            f"{folder / file}: is {stand_in}; so are {len(waiting)} of {len(names)} {kind}s"
         )
     if absent:
         hint = ""
@@ -83,10 +85,10 @@ def find(
         captions = table["file"].value_counts()
         for name in absent:
             count = int(captions[name])
-            stand_in = waiting.get(file_of[name])
-            if stand_in is not None:
-                where = f"{folder / name}: {stand_in}"
-                left_out.add(f"{kind} not fetched", where, count=count)
+            file = file_of[name]
+            if file in waiting:
+                image = f"{folder / name}: {waiting[file]}"
+                left_out.add(f"{kind} not fetched", image, count=count)
             else:
                 left_out.add(f"{kind} missing", f"{folder / name}{hint}", count=count)
                 hint = ""
@@ -102,8 +104,9 @@ def _renamed(table: pd.DataFrame, file_of: dict[str, str]) -> pd.DataFrame:
     several = len({*file_of.values()}) < len(file_of)
     table = table.assign(file=table["file"].map(file_of))
     if several:
-        table["image_id"] = table.groupby("file", sort=False)["image_id"].transform("first")
-        order = table.groupby("file", sort=False).ngroup().argsort(kind="stable")
+        images = table.groupby("file", sort=False)
+        table["image_id"] = images["image_id"].transform("first")
+        order = images.ngroup().argsort(kind="stable")
         table = table.iloc[order].reset_index(drop=True)
     return table
 
@@ -112,7 +115,9 @@ def note_unnamed(
     folder: Path, named: set[str], kind: Kind, left_out: LeftOut, say: Callable[[str], object]
 ) -> None:
     """Count images of the folder that the annotations do not name."""
-    suffixes = VIDEO_SUFFIXES if kind == "video" else IMAGE_SUFFIXES
+    suffixes = IMAGE_SUFFIXES
+    if kind == "video":
+        suffixes = VIDEO_SUFFIXES
     images, companions = unnamed(folder, named, suffixes)
     sizes = {file: _size_or_none(folder, file) for file in images}
     waiting = _unfetched(folder, sizes)
@@ -133,11 +138,13 @@ def _check_inside(file: str, source: Path) -> None:
 
 
 def _check_plain(folder: Path, files: list[str]) -> None:
-    packed = next((file for file in files if containers.inside(folder / file)), None)
-    if packed is not None or remote.address(folder):
-        where = remote.address(folder) or folder / str(packed)
+    odd: object = remote.address(folder)
+    for file in files:
+        if not odd and containers.inside(folder / file):
+            odd = folder / file
+    if odd:
         raise InputError(
-            f"{where}: clips are decoded from plain files of this machine; copy or unpack them"
+            f"{odd}: clips are decoded from plain files of this machine; copy or unpack them"
         )
 
 
@@ -189,7 +196,9 @@ def _size(folder: Path, file: str) -> int:
             f"{place}: is a link that leaves the image folder; name its target, or copy the folder with "
             "what its links name (cp -rL)"
         )
-    return status.st_size if stat.S_ISREG(status.st_mode) else -1
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size
+    return -1
 
 
 def is_of_folder(target: Path, folder: Path) -> bool:

@@ -9,7 +9,6 @@ dataset_coco.json, dataset_flickr30k.json, dataset_flickr8k.json and files like 
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +80,20 @@ def coco(source: Source) -> pd.DataFrame:
     matches = [NAME.fullmatch(file.stem) for file, _ in files_read]
     years = sorted({match[4] for match in matches if match})
     if len(years) > 1:
+        of_years = " and ".join(years)
+        first_file, _ = files_read[0]
         raise InputError(
-            f"{path}: holds captions of {' and '.join(years)}, which are the same images; name one file, "
-            f"such as --annotations {files_read[0][0]}"
+            f"{path}: holds captions of {of_years}, which are the same images; name one file, "
+            f"such as --annotations {first_file}"
         )
     names = ", ".join(file.name for file, _ in files_read)
     source.say(
         f"{path}: read as COCO's folder of annotations: {names}; {COCO_COLUMNS}; split by the names "
         "of the files"
     )
-    tables = [_file(source, TextFile(file), f"{place}/") for file, place in files_read]
+    tables = []
+    for file, place in files_read:
+        tables.append(_file(source, TextFile(file), f"{place}/"))
     return pd.concat(tables, ignore_index=True)
 
 
@@ -118,7 +121,8 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
         else:
             for image, _ in objects:
                 source.left_out.add("no caption", f"{path}, image_id {image}")
-    file_of_row = pd.Index([*files]).get_indexer(pd.Index(table["image_id"]))
+    listed_ids = pd.Index([*files])
+    file_of_row = listed_ids.get_indexer(pd.Index(table["image_id"]))
     is_listed = file_of_row >= 0
     if not is_listed.all():
         for image in table.loc[~is_listed, "image_id"]:
@@ -180,19 +184,24 @@ def _captions(
     captioned = set[int]()
     for member, row in _members(annotations, ids):
         if member == "images":
-            is_file = "file_name" not in row and isinstance(row["id"], str)
-            file = row["id"] if is_file else text(row["file_name"])
-            files[ids.of(row["id"])] = file
+            image_id = row["id"]
+            if "file_name" not in row and isinstance(image_id, str):
+                file = image_id
+            else:
+                file = text(row["file_name"])
+            files[ids.of(image_id)] = file
             continue
         caption = row.get("caption")
         if isinstance(caption, str):
             image = ids.of(row["image_id"])
             captioned.add(image)
-            yield image, _caption_id(row.get("id", NO_ID)), caption.strip()
+            caption_id = _caption_id(row.get("id", NO_ID))
+            yield image, caption_id, caption.strip()
         elif "caption" in row:
             left_out.add("no caption", f"{annotations.path}, image_id {row['image_id']}")
         else:
-            objects.append((ids.of(row["image_id"]), row.get("category_id")))
+            image = ids.of(row["image_id"])
+            objects.append((image, row.get("category_id")))
     if captioned:
         for image in files:
             if image not in captioned:
@@ -218,20 +227,23 @@ def _of_objects(
     """
     names = {}
     for _, category in members_of(annotations, "categories"):
-        names[whole(category["id"])] = text(category["name"])
+        category_id = whole(category["id"])
+        names[category_id] = text(category["name"])
     names_of: dict[int, dict[str, None]] = {image: {} for image in images}
     for image, category_id in objects:
-        names_of[image][names[whole(category_id)]] = None
-    return (
-        (image, image, ", ".join(object_names) or NO_OBJECT)
-        for image, object_names in names_of.items()
-    )
+        name = names[whole(category_id)]
+        names_of[image][name] = None
+    for image, object_names in names_of.items():
+        caption = ", ".join(object_names)
+        yield image, image, caption or NO_OBJECT
 
 
 def _numbered(table: pd.DataFrame) -> pd.DataFrame:
     """Number all captions if one of them has no id."""
-    missing = (table["caption_id"] == NO_ID) & (table["caption"] != "")
-    if not missing.any():
+    lacks_id = table["caption_id"] == NO_ID
+    is_caption = table["caption"] != ""
+    lacking = lacks_id & is_caption
+    if not lacking.any():
         return table
     return table.assign(caption_id=range(len(table)))
 
@@ -240,23 +252,28 @@ def karpathy(source: Source) -> pd.DataFrame:
     """Read a file in Karpathy's layout."""
     path = source.path
     file = TextFile(path)
-    keys = {*KARPATHY_COLUMNS.findall(file.beginning())}
+    beginning = file.beginning()
+    keys = {*KARPATHY_COLUMNS.findall(beginning)}
     image = "filepath and filename" if "filepath" in keys else "filename"
     split = ", split in split" if "split" in keys else ""
     source.say(
         f"{path}: read as Karpathy's JSON, {file.called}; image in {image}, caption in raw{split}"
     )
-    place = str(path)
-    rows = chain.from_iterable(
-        _sentences(image, number, place, source.left_out)
-        for number, (_, image) in enumerate(members_of(file, "images"))
-    )
+    rows = _karpathy_rows(file, source.left_out)
     with refusing(LookupError, f"{path}: not in Karpathy's layout: expected a list 'images'"):
         table = table_of_rows(rows, ["image_id", "file", "split", "caption_id", "caption"])
     table = _numbered(table)
     if len(table) and table["split"].notna().all():
         return table
     return table.drop(columns="split")
+
+
+def _karpathy_rows(
+    file: TextFile, left_out: LeftOut
+) -> Iterator[tuple[int, str, str | None, int, Any]]:
+    place = str(file.path)
+    for number, (_, image) in enumerate(members_of(file, "images")):
+        yield from _sentences(image, number, place, left_out)
 
 
 def _sentences(
@@ -267,12 +284,15 @@ def _sentences(
         folder = text(image.get("filepath", ""))
         name = text(image["filename"])
         file = "/".join(filter(None, [folder, name]))
-        image_id = whole(image.get("cocoid", image.get("imgid", number)))
-        split = text(image["split"]) if "split" in image else None
-        captions = [
-            (image_id, file, split, whole(sentence.get("sentid", NO_ID)), sentence["raw"])
-            for sentence in image["sentences"]
-        ]
+        imgid = image.get("imgid", number)
+        image_id = whole(image.get("cocoid", imgid))
+        split = None
+        if "split" in image:
+            split = text(image["split"])
+        captions = []
+        for sentence in image["sentences"]:
+            caption_id = whole(sentence.get("sentid", NO_ID))
+            captions.append((image_id, file, split, caption_id, sentence["raw"]))
     usable = [row for row in captions if isinstance(row[4], str) and row[4]]
     for _ in range(len(captions) - len(usable)):
         left_out.add("no caption", f"{where}, {file}")

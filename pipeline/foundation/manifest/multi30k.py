@@ -49,12 +49,15 @@ def read(source: Source) -> pd.DataFrame:
     rows: list[tuple[int, str, str, int, str, str]] = []
     images = 0
     for split, name in LISTS.items():
-        listed = text_of(root / "task2" / "image_splits" / name).split()
+        list_file = root / "task2" / "image_splits" / name
+        listed = text_of(list_file).split()
         columns = _columns(root, split, len(listed))
-        for number, captions in enumerate(zip(*columns, strict=True)):
+        captions_of_images = zip(*columns, strict=True)
+        for image, captions in zip(listed, captions_of_images, strict=True):
             for language, caption in captions:
-                rows.append((images + number, listed[number], split, len(rows), caption, language))
-        images += len(listed)
+                caption_id = len(rows)
+                rows.append((images, image, split, caption_id, caption, language))
+            images += 1
     names = ["image_id", "file", "split", "caption_id", "caption", LANGUAGE]
     return pd.DataFrame(rows, columns=names)
 

@@ -46,13 +46,15 @@ def with_checksums(
         last call.
     """
     images = manifest.images
-    if remote.address(manifest.images_folder) or (images["bytes"] == NO_FILE).any():
+    folder = manifest.images_folder
+    not_looked_at = images["bytes"] == NO_FILE
+    if remote.address(folder) or not_looked_at.any():
         return manifest
-    checksums = _current(manifest, manifest.images_folder, np.arange(len(images)), known, on_images)
-    of_image = dict(zip(images["image_id"], checksums, strict=True))
-    table = manifest.table.assign(
-        **{PHOTOGRAPH: manifest.table["image_id"].map(of_image).fillna("")}
-    )
+    rows = np.arange(len(images))
+    checksums = _current(manifest, folder, rows, known, on_images)
+    checksum_of = dict(zip(images["image_id"], checksums, strict=True))
+    column = manifest.table["image_id"].map(checksum_of).fillna("")
+    table = manifest.table.assign(**{PHOTOGRAPH: column})
     return replace(manifest, source=arranged(table))
 
 
@@ -64,23 +66,35 @@ def reference(
     rows: int64 [B], rows of `images`; None for all. folder: where the files are; None for the
         manifest's folder.
     """
-    folder, cached_in = folder or manifest.images_folder, manifest.cache.folder
-    identity = digest(remote.address(folder))
-    if not remote.address(folder):
-        rows = np.arange(len(manifest.images)) if rows is None else np.unique(rows)
-        elsewhere = (
-            "" if folder == manifest.images_folder else f"-{digest(str(folder.absolute()))[:8]}"
+    if folder is None:
+        folder = manifest.images_folder
+    address = remote.address(folder)
+    if address:
+        return Reference(kind="photographs", name=manifest.dataset, identity=digest(address))
+    if rows is None:
+        rows = np.arange(len(manifest.images))
+    rows = np.unique(rows)
+    known = _kept_in(manifest, folder)
+    checksums = _current(manifest, folder, rows, known)
+    missing = rows[checksums == ""].tolist()
+    if missing:
+        image = manifest.images["file"][missing[0]]
+        raise InputError(
+            f"{folder / image}: no such image; replace it, or leave the image out of the manifest"
         )
-        checksums = _current(
-            manifest, folder, rows, cached_in and cached_in / f"photographs{elsewhere}"
-        )
-        if missing := rows[checksums == ""].tolist():
-            raise InputError(
-                f"{folder / manifest.images['file'][missing[0]]}: no such image; replace it, or leave the "
-                "image out of the manifest"
-            )
-        identity = digest(checksums.tolist())
+    identity = digest(checksums.tolist())
     return Reference(kind="photographs", name=manifest.dataset, identity=identity)
+
+
+def _kept_in(manifest: Manifest, folder: Path) -> Path | None:
+    """The file that keeps the checksums of photographs in a folder; None where nothing is kept."""
+    cache = manifest.cache.folder
+    if cache is None:
+        return None
+    if folder == manifest.images_folder:
+        return cache / "photographs"
+    other_folder = str(folder.absolute())
+    return cache / f"photographs-{digest(other_folder)[:8]}"
 
 
 def _current(
@@ -93,35 +107,46 @@ def _current(
     """The checksums of the photographs of rows, int64 [B], "" for one that is missing; known: where
     they are kept.
     """
-    images = manifest.images
-    names = (
-        images["file"]
-        if manifest.kind == "image"
-        else images["file"] + " " + images["start"].astype(str) + " " + images["end"].astype(str)
-    )
+    files = manifest.images["file"]
+    names = _names(manifest)
     before, checksums = _read(known, names)
     states = before.copy()
     with ThreadPoolExecutor() as threads:  # hashing lets go of Python's lock
         for first in range(0, len(rows), TOGETHER):
-            here = rows[first : first + TOGETHER]
-            states[here] = [_state(f"{folder}/{file}") for file in images["file"].iloc[here]]
-            changed = here[(states[here] != before[here]).any(axis=1)]
-            read = manifest.gallery(folder, changed.tolist())
-            parts = threads.map(
-                _checksums, [read[start : start + TASK] for start in range(0, len(read), TASK)]
-            )
-            checksums[changed] = [*chain.from_iterable(parts)]
-            on_images(len(here))
+            images = rows[first : first + TOGETHER]
+            states[images] = [_state(f"{folder}/{file}") for file in files.iloc[images]]
+            is_changed = (states[images] != before[images]).any(axis=1)
+            changed = images[is_changed]
+            photographs = manifest.gallery(folder, changed.tolist())
+            starts = range(0, len(photographs), TASK)
+            tasks = [photographs[start : start + TASK] for start in starts]
+            checksums_of_tasks = threads.map(_checksums, tasks)
+            checksums[changed] = [*chain.from_iterable(checksums_of_tasks)]
+            on_images(len(images))
     if known is not None and not np.array_equal(states, before):
-        states[states[:, 2:].max(axis=1) + SETTLED > time.time_ns()] = UNKNOWN
-        with (
-            suppress(*NOT_WRITTEN),
-            replacing(known, durable=False) as partial,
-        ):  # a root that is read-only, or full
-            pd.DataFrame(states, columns=STATE).assign(name=names, checksum=checksums).to_parquet(
-                partial, index=False
-            )
+        _keep(known, names, states, checksums)
     return checksums[rows]
+
+
+def _names(manifest: Manifest) -> pd.Series:
+    """The photographs' names where checksums are kept; of a clip, also its start and end."""
+    images = manifest.images
+    if manifest.kind == "image":
+        return images["file"]
+    start = images["start"].astype(str)
+    end = images["end"].astype(str)
+    return images["file"] + " " + start + " " + end
+
+
+def _keep(known: Path, names: pd.Series, states: np.ndarray, checksums: np.ndarray) -> None:
+    """Keep states and checksums, but no state of a file that may change within the clock's tick."""
+    last_change = states[:, 2:].max(axis=1)
+    may_change = last_change + SETTLED > time.time_ns()
+    states[may_change] = UNKNOWN
+    table = pd.DataFrame(states, columns=STATE).assign(name=names, checksum=checksums)
+    # The root may be read-only, or full.
+    with suppress(*NOT_WRITTEN), replacing(known, durable=False) as partial:
+        table.to_parquet(partial, index=False)
 
 
 def _read(
@@ -130,17 +155,18 @@ def _read(
     """The states and checksums that were kept, int64 [I, 4] and str [I]; UNKNOWN and "" for other
     files.
     """
-    states, checksums = np.full((len(names), len(STATE)), UNKNOWN), np.full(len(names), "", object)
+    states = np.full((len(names), len(STATE)), UNKNOWN)
+    checksums = np.full(len(names), "", object)
     if known is None:
         return states, checksums
     try:
-        table = (
-            parquet.ParquetFile(known).read().to_pandas().drop_duplicates("name").set_index("name")
-        )
+        table = parquet.ParquetFile(known).read().to_pandas()
+        table = table.drop_duplicates("name").set_index("name")
         row_of_name = table.index.get_indexer(pd.Index(names))
         is_known = row_of_name >= 0
-        states[is_known] = table[STATE].to_numpy(np.int64)[row_of_name[is_known]]
-        checksums[is_known] = table["checksum"].to_numpy(object)[row_of_name[is_known]]
+        known_rows = row_of_name[is_known]
+        states[is_known] = table[STATE].to_numpy(np.int64)[known_rows]
+        checksums[is_known] = table["checksum"].to_numpy(object)[known_rows]
     except (OSError, ValueError, TypeError, KeyError):
         states[:] = UNKNOWN
     checksums[states[:, 0] == UNKNOWN] = ""
@@ -154,5 +180,9 @@ def _checksums(files: list[GalleryFile]) -> list[str]:
 def _state(file: str) -> list[int]:
     """Of an image in a tar or in Parquet, the state of that."""
     within = containers.inside(file)
-    state = state_of(file if within is None else within[0])
-    return [UNKNOWN] * len(STATE) if state is None else [number & LARGEST for number in state]
+    if within is not None:
+        file, *_ = within
+    state = state_of(file)
+    if state is None:
+        return [UNKNOWN] * len(STATE)
+    return [number & LARGEST for number in state]

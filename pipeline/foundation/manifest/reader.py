@@ -70,13 +70,14 @@ def _json(path: Path) -> AbstractContextManager[None]:
 
 def expecting(place: object, layout: str) -> AbstractContextManager[None]:
     """Raise an InputError if the block cannot read annotations in one layout."""
-    return refusing(
-        (KeyError, TypeError, AttributeError, ValueError),
-        lambda error: (
-            f"{place}: not {layout}; "
-            + (f"{error} is missing" if isinstance(error, KeyError) else str(error))
-        ),
-    )
+
+    def message(error: BaseException) -> str:
+        fault = str(error)
+        if isinstance(error, KeyError):
+            fault = f"{error} is missing"
+        return f"{place}: not {layout}; {fault}"
+
+    return refusing((KeyError, TypeError, AttributeError, ValueError), message)
 
 
 def table_of(images: Iterable[tuple[int, str, str | None, Iterable[str]]]) -> pd.DataFrame:
@@ -96,10 +97,13 @@ def table_of_rows(rows: Iterable[tuple[object, ...]], columns: Sequence[str]) ->
     """Make a table of rows, of which at most `AT_ONCE` are Python objects at a time."""
     import pandas as pd
 
-    left = iter(rows)
-    parts = [pd.DataFrame(list(islice(left, AT_ONCE)), columns=list(columns))]
-    while part := list(
-        islice(left, AT_ONCE)
-    ):  # a part without rows would have columns of other types
-        parts.append(pd.DataFrame(part, columns=list(columns)))
-    return pd.concat(parts, ignore_index=True)
+    names = list(columns)
+    remaining = iter(rows)
+    part = list(islice(remaining, AT_ONCE))
+    tables = [pd.DataFrame(part, columns=names)]
+    # Another part without rows would have columns of other types.
+    while len(part) == AT_ONCE:
+        part = list(islice(remaining, AT_ONCE))
+        if part:
+            tables.append(pd.DataFrame(part, columns=names))
+    return pd.concat(tables, ignore_index=True)

@@ -34,16 +34,15 @@ class ManifestRequest(Request):
         if any(remote.address(place) for place in (path, *sources)):
             return None
         states = remembered.states_of(sources)
+        if states is None:
+            return None
         paths = tuple(str(place) for place in (path, *sources))
-        return (
-            None
-            if states is None
-            else cls.model_validate({**settings, "places": paths, "states": states})
-        )
+        return cls.model_validate({**settings, "places": paths, "states": states})
 
     def versions(self) -> Versions:
         """Collect the versions of all readers, see `Request.versions`."""
-        return artefacts.versions("manifest", *((READERS, name) for name in READERS))
+        readers = [(READERS, name) for name in READERS]
+        return artefacts.versions("manifest", *readers)
 
 
 def reference(manifest: Path, dataset: str) -> Reference:

@@ -41,11 +41,12 @@ def read(path: Path, captions: Iterable[str]) -> list[str]:
         KeyError, f"{path}: expected a role graph for each caption, {{caption: [nodes, edges]}}"
     ):
         for caption, entry in members_of(TextFile(path)):
-            known = normalize("NFC", caption)
-            if known not in graph_of:
+            normal_caption = normalize("NFC", caption)
+            if normal_caption not in graph_of:
                 continue
+            words = caption.split()
             try:
-                graph_of[known] = _graph(entry, len(caption.split()))
+                graph_of[normal_caption] = _graph(entry, len(words))
             except ValueError as error:
                 raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
     return [graph_of[caption] for caption in normalized]
@@ -73,16 +74,19 @@ def _graph(entry: Any, words: int) -> str:
     for edge in edges:
         if not _is_edge(edge):
             raise ValueError("has an edge that is not [name, name, role]")
-        start = number_of.get(edge[0])
-        end = number_of.get(edge[1])
-        named = f"has an edge from {edge[0][:20]!a} to {edge[1][:20]!a}"
-        if start is None or end is None:
+        verb_name, phrase_name, *_ = edge
+        verb = number_of.get(verb_name)
+        phrase = number_of.get(phrase_name)
+        named = f"has an edge from {verb_name[:20]!a} to {phrase_name[:20]!a}"
+        if verb is None or phrase is None:
             raise ValueError(f"{named}, and no such nodes")
-        if phrases[start][0] != VERB or phrases[end][0] == VERB:
+        verb_role, _ = phrases[verb]
+        phrase_role, _ = phrases[phrase]
+        if verb_role != VERB or phrase_role == VERB:
             raise ValueError(
                 f"{named}; expected one from a verb, of role {VERB}, to another phrase"
             )
-        ends.append([start, end])
+        ends.append([verb, phrase])
     return json.dumps([phrases, ends], separators=(",", ":"))
 
 

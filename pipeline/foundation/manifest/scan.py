@@ -46,10 +46,12 @@ def lines(path: Path) -> list[str]:
             lambda error: f"{path}: {error.strerror}; SCAN's layout has it beside the features",
         ),
     ):
-        text = regular.content(path).decode("utf-8-sig")
+        content = regular.content(path)
+        text = content.decode("utf-8-sig")
     if not text:
         return []
-    return [line.strip() for line in text.rstrip("\r\n").split("\n")]
+    without_end = text.rstrip("\r\n")
+    return [line.strip() for line in without_end.split("\n")]
 
 
 def read(source: Source) -> pd.DataFrame:
@@ -68,17 +70,24 @@ def _images(folder: Path, split: str, name: str) -> Iterator[tuple[int, str, str
     captions = lines(folder / f"{name}_caps.txt")
     ids_file = folder / f"{name}_ids.txt"
     ids = lines(ids_file)
-    count = len(captions) // CAPTIONS
-    if not count or len(captions) % CAPTIONS or len(ids) not in (count, len(captions)):
+    images = len(captions) // CAPTIONS
+    is_even = len(captions) % CAPTIONS == 0
+    ids_fit = len(ids) in (images, len(captions))
+    if not images or not is_even or not ids_fit:
         raise InputError(
             f"{ids_file}: {len(ids)} ids and {len(captions)} captions do not fit; expected five captions "
             "an image, and an id for each image or for each caption"
         )
-    for image, number in enumerate(ids[:: len(ids) // count]):
-        with refusing(ValueError, f"{ids_file}: expected an image's number, got {number!r}"):
-            yield int(number), number, split, captions[image * CAPTIONS : (image + 1) * CAPTIONS]
+    image_ids = ids[:: len(ids) // images]
+    for image, image_id in enumerate(image_ids):
+        first = image * CAPTIONS
+        of_image = captions[first : first + CAPTIONS]
+        with refusing(ValueError, f"{ids_file}: expected an image's number, got {image_id!r}"):
+            yield int(image_id), image_id, split, of_image
 
 
-READER = Reader(
-    "SCAN's folder", lambda path: path.is_dir() and bool(splits(path, "caps.txt")), read
-)
+def _is_scan(path: Path) -> bool:
+    return path.is_dir() and bool(splits(path, "caps.txt"))
+
+
+READER = Reader("SCAN's folder", _is_scan, read)

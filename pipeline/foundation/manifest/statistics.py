@@ -22,13 +22,18 @@ def statistics_of(manifest: Manifest) -> dict[str, Statistics]:
 def _count(manifest: Manifest, split: str) -> Statistics:
     rows = manifest.rows(["split", "caption"], lambda rows: rows[rows["split"] == split])
     captions = rows["caption"]
+    is_of_split = manifest.images["split"] == split
     # Equal captions are in one part.
-    parts = np.fromiter(map(hash, captions), np.int64, len(captions)) % PARTS
+    hashes = np.fromiter(map(hash, captions), np.int64, len(captions))
+    part_of_caption = hashes % PARTS
+    unique_captions = 0
+    for part in range(PARTS):
+        unique_captions += captions[part_of_caption == part].nunique()
     lengths = captions.str.len()
     return Statistics(
-        images=int((manifest.images["split"] == split).sum()),
+        images=int(is_of_split.sum()),
         captions=len(captions),
-        unique_captions=sum(captions[parts == part].nunique() for part in range(PARTS)),
+        unique_captions=unique_captions,
         shortest=int(lengths.min()),
         longest=int(lengths.max()),
     )
@@ -38,25 +43,30 @@ def compared(card: Dataset, manifest: Manifest) -> tuple[list[str], list[str], l
     """The differences of a manifest from what its card states; what agrees; what is not compared,
     and why.
     """
-    counted = statistics_of(manifest) if card.statistics else {}
+    counted: dict[str, Statistics] = {}
+    if card.statistics:
+        counted = statistics_of(manifest)
+    no_rows = Statistics(images=0, captions=0)
     differing: list[str] = []
     # Name -> splits.
     agreeing: dict[str, list[str]] = {name: [] for name in WHAT}
     unstated: dict[str, list[str]] = {name: [] for name in WHAT}
     for split, expected in card.statistics.items():
-        here = counted.get(split, Statistics(images=0, captions=0)).model_dump()
-        for name, value in expected.model_dump().items():
-            if value is None:
-                unstated[name].append(split)
-            elif here[name] == value:
-                agreeing[name].append(split)
+        of_manifest = counted.get(split, no_rows).model_dump()
+        for statistic, stated in expected.model_dump().items():
+            count = of_manifest[statistic]
+            if stated is None:
+                unstated[statistic].append(split)
+            elif count == stated:
+                agreeing[statistic].append(split)
             else:
-                differing.append(f"{split}: {WHAT[name]}: expected {value}, found {here[name]}")
+                differing.append(f"{split}: {WHAT[statistic]}: expected {stated}, found {count}")
     alike = _spoken(agreeing)
     silent = "; ".join(_spoken(unstated))
     left = []
     if silent:
-        left.append(f"{silent}: {card.unstated or 'the card does not state them'}")
+        reason = card.unstated or "the card does not state them"
+        left.append(f"{silent}: {reason}")
     if card.languages == manifest.languages != []:
         alike.append("languages")
     elif manifest.languages == [] and len(card.languages) == 1:
@@ -71,7 +81,7 @@ def compared(card: Dataset, manifest: Manifest) -> tuple[list[str], list[str], l
 def _spoken(splits_of: Mapping[str, list[str]]) -> list[str]:
     """Name numbers of the same splits together, such as "images, captions (train, test)"."""
     together: dict[str, list[str]] = {}
-    for name, splits in splits_of.items():
+    for statistic, splits in splits_of.items():
         names = together.setdefault(", ".join(splits), [])
-        names.append(WHAT[name])
+        names.append(WHAT[statistic])
     return [f"{', '.join(names)} ({splits})" for splits, names in together.items() if splits]

@@ -33,23 +33,24 @@ def with_captions(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: S
     import pandas as pd
 
     splits = alone.get("split", pd.Series("test", alone.index))
-    known = splits.where(splits.isin(table["split"]))
-    if known.isna().any():
-        first = alone["caption"][known.isna()].iloc[0]
+    has_images = splits.isin(table["split"])
+    if not has_images.all():
+        caption = alone.loc[~has_images, "caption"].iloc[0]
+        expected = ", ".join(table["split"].unique())
         raise InputError(
-            f"{source}: {first!r:.60} belongs to no image, and its split has none; expected one of {', '.join(table['split'].unique())}"
+            f"{source}: {caption!r:.60} belongs to no image, and its split has none; "
+            f"expected one of {expected}"
         )
     if alone["caption_id"].isin(table["caption_id"]).any():
         raise InputError(
             f"{source}: captions that belong to no image need caption ids of their own"
         )
-    first = alone["caption"].iloc[0]
-    say(
-        f"note: {counted(len(alone), 'caption')} without an image, such as {first!r:.60}: "
-        "candidates, never queries"
-    )
-    alone = alone.assign(split=known, image_id=NO_IMAGE, bytes=NO_FILE)
-    return pd.concat([table, alone.reindex(columns=table.columns)], ignore_index=True)
+    captions = counted(len(alone), "caption")
+    caption = alone["caption"].iloc[0]
+    say(f"note: {captions} without an image, such as {caption!r:.60}: candidates, never queries")
+    alone = alone.assign(split=splits, image_id=NO_IMAGE, bytes=NO_FILE)
+    alone = alone.reindex(columns=table.columns)
+    return pd.concat([table, alone], ignore_index=True)
 
 
 def mark_images(
@@ -67,15 +68,17 @@ def mark_images(
         left_out.add("no caption", f"{source}, {file}")
     if alone.any():
         images = counted(int(alone.sum()), noun)
-        first = table.loc[alone, "file"].iloc[0]
-        say(f"note: {images} without a caption, such as {first}: candidates, never queries")
-    marked = table.assign(caption_id=table["caption_id"].mask(alone, NO_CAPTION))
+        file = table.loc[alone, "file"].iloc[0]
+        say(f"note: {images} without a caption, such as {file}: candidates, never queries")
+    caption_ids = table["caption_id"].mask(alone, NO_CAPTION)
+    marked = table.assign(caption_id=caption_ids)
     return marked[~blank | alone].reset_index(drop=True)
 
 
 def require_captions(table: pd.DataFrame, noun: str, source: Path) -> None:
     """Refuse a split of images alone."""
-    captioned = table.loc[table["caption_id"] != NO_CAPTION, "split"].unique()
+    is_caption = table["caption_id"] != NO_CAPTION
+    captioned = table.loc[is_caption, "split"].unique()
     lacking = [split for split in table["split"].unique() if split not in captioned]
     if lacking:
         raise InputError(

@@ -59,10 +59,10 @@ def msrvtt(source: Source) -> pd.DataFrame:
     path = source.path
     files = _msrvtt_files(path)
     has_jsfusion = path.is_dir() and (path / JSFUSION).is_file()
-    names = " and ".join(file.name for file in files)
+    names_of_files = " and ".join(file.name for file in files)
     by = f", the test split by {JSFUSION}" if has_jsfusion else ""
     source.say(
-        f"{path}: read as MSR-VTT's JSON, {names}; clip in video_id, "
+        f"{path}: read as MSR-VTT's JSON, {names_of_files}; clip in video_id, "
         f"caption in caption, split in split{by}"
     )
     splits: dict[str, str] = {}
@@ -71,12 +71,12 @@ def msrvtt(source: Source) -> pd.DataFrame:
         _add_msrvtt(file, splits, captions)
     if has_jsfusion:
         _choose_jsfusion(path / JSFUSION, splits, captions)
-    numbers = sorted((_number(video, path), video) for video in splits)
-    table = table_of(
-        (number, f"{video}.mp4", splits[video], captions.get(video, ()))
-        for number, video in numbers
-    )
-    return table.assign(kind="video")
+    number_of = {video: _number(video, path) for video in splits}
+    clips = []
+    for video in sorted(splits, key=lambda video: (number_of[video], video)):
+        of_video = captions.get(video, [])
+        clips.append((number_of[video], f"{video}.mp4", splits[video], of_video))
+    return table_of(clips).assign(kind="video")
 
 
 def _msrvtt_files(path: Path) -> list[Path]:
@@ -91,11 +91,12 @@ def _msrvtt_files(path: Path) -> list[Path]:
 def _add_msrvtt(file: Path, splits: dict[str, str], captions: dict[str, list[str]]) -> None:
     tree = json_of(file)
     with expecting(file, "MSR-VTT's layout, with lists videos and sentences"):
-        splits |= {
-            text(video["video_id"]): MSRVTT_SPLITS[video["split"]] for video in tree["videos"]
-        }
+        for video in tree["videos"]:
+            video_id = text(video["video_id"])
+            splits[video_id] = MSRVTT_SPLITS[video["split"]]
         for sentence in tree["sentences"]:
-            of_video = captions.setdefault(text(sentence["video_id"]), [])
+            video_id = text(sentence["video_id"])
+            of_video = captions.setdefault(video_id, [])
             of_video.append(text(sentence["caption"]))
     strange = captions.keys() - splits.keys()
     if strange:
@@ -136,7 +137,8 @@ def _number(video: str, path: Path) -> int:
 
 def _is_msrvtt(path: Path) -> bool:
     if path.is_dir():
-        return any((path / name).is_file() for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE))
+        files = [path / name for name in (*MSRVTT_PAIR, *MSRVTT_WHOLE)]
+        return any(file.is_file() for file in files)
     if path.suffix != ".json" or not path.is_file():
         return False
     with path.open("rb") as file:
@@ -148,7 +150,7 @@ def vatex(source: Source) -> pd.DataFrame:
     test.
     """
     path = source.path
-    listed = {split: names for split, names in splits_of(path / FOLDER).items() if split != "train"}
+    listed = splits_of(path / FOLDER)
     origins: list[str] = []
     for split, half_name in (("val", "first"), ("test", "second")):
         if split in listed:
@@ -164,22 +166,20 @@ def vatex(source: Source) -> pd.DataFrame:
     train = _clips(path / VATEX_TRAINING)
     held_out = _clips(path / VATEX_VALIDATION)
     half = len(held_out) // 2
-    names = list(held_out)
-    val = listed.get("val", names[:half])
-    test = listed.get("test", names[half:])
+    names_held_out = list(held_out)
+    val = listed.get("val", names_held_out[:half])
+    test = listed.get("test", names_held_out[half:])
     strange = {*val, *test} - held_out.keys()
     if strange:
         raise InputError(
             f"{path / FOLDER}: lists {min(strange)!a}, which {VATEX_VALIDATION} does not have"
         )
-    clips = [("train", name, train[name]) for name in train]
-    clips += [("val", name, held_out[name]) for name in val]
-    clips += [("test", name, held_out[name]) for name in test]
-    table = table_of(
-        (number, f"{name}.mp4", split, captions)
-        for number, (split, name, captions) in enumerate(clips)
-    )
-    return table.assign(kind="video")
+    clips: list[tuple[int, str, str, list[str]]] = []
+    for split, names in (("train", list(train)), ("val", val), ("test", test)):
+        captions = train if split == "train" else held_out
+        for name in names:
+            clips.append((len(clips), f"{name}.mp4", split, captions[name]))
+    return table_of(clips).assign(kind="video")
 
 
 def _clips(path: Path) -> dict[str, list[str]]:
