@@ -87,8 +87,8 @@ def source(takes: str, completed: str = "system", **more: Any) -> Option:
 
 HEAD_OR_ENCODER = (
     "A head's name, such as vse2ad-region-bigru-s0, or its folder. Or a pretrained dual encoder, "
-    "KIND:PLACE: clip, siglip, siglip2, st or open_clip, and its folder, its name on the hub of Hugging "
-    "Face, or a checkpoint of OpenCLIP's training."
+    "KIND:PLACE, such as clip:FOLDER: its kind, and its folder, its name on the hub of Hugging Face, or "
+    "what else its kind reads."
 )
 
 

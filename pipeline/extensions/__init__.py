@@ -14,5 +14,6 @@ EXTENSIONS = (
     "hard_negatives",  # docs/hard-negatives.md
     "mteb",  # docs/mteb.md
     "naflex",  # docs/features.md
+    "open_clip",  # docs/clip.md
     "webdataset",  # docs/own-data.md
 )

@@ -212,11 +212,11 @@ def test_the_librarys_default_processor_is_an_option_that_is_recorded(
 def test_a_file_or_a_missing_folder_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
     torch.save({}, tmp_path / "epoch_3.pt")
     for place, said in (
-        (tmp_path / "epoch_3.pt", "no params.txt of its training"),
+        (tmp_path / "epoch_3.pt", "is a file; name the folder"),
         (tmp_path / "missing", "there is no such folder"),
     ):
         with pytest.raises(InputError, match=said):
-            dual_encoders.load(f"open_clip:{place}", Usage())
+            dual_encoders.load(f"clip:{place}", Usage())
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -442,21 +442,15 @@ def test_what_is_no_folder_of_a_model_is_named(folders: dict[str, Path], tmp_pat
     for model, said in (
         ("clip:{}/empty", "has no config.json; .*; the folder is empty"),
         ("st:{}/empty", "has no modules.json; .*; the folder is empty"),
-        ("open_clip:{}/empty", "has no open_clip_config.json; .*; the folder is empty"),
         ("siglip:{}/run", "did you mean .*/run/checkpoint-5"),
         (
             "clip:{}/run/checkpoint-5/model.safetensors",
             "is a file; name its folder, .*checkpoint-5",
         ),
         (
-            "open_clip:{}/run/checkpoint-5/model.safetensors",
-            "name its folder, such as clip:.*/checkp",
-        ),
-        (
             "clip:{}/ViT-L-14.pt",
             "OpenAI's TorchScript archive.*clip:openai/clip-vit-large-patch14$",
         ),
-        ("open_clip:{}/ViT-L-14.pt", "OpenAI's TorchScript archive, whose code is not run"),
     ):
         with pytest.raises(InputError, match=said):
             dual_encoders.check(model.format(tmp_path))

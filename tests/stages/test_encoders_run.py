@@ -23,7 +23,7 @@ from pipeline.foundation.files.atomic import exclusive
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.system import System
 from pipeline.make import training
-from pipeline.make.dual_encoders import embedding
+from pipeline.make.dual_encoders import DUAL_ENCODERS, embedding
 from pipeline.make.dual_encoders.tuning.course import TuningCourse
 from pipeline.make.dual_encoders.tuning.job import TuningJob
 from stages.arguments import Source
@@ -503,6 +503,7 @@ CLASSES: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "open_clip": ("open_clip", lambda folder: written(folder, OWN)),
     "checkpoint": ("open_clip", checkpoint),
 }
+CLASSES = {name: made for name, made in CLASSES.items() if made[0] in DUAL_ENCODERS}
 
 
 @pytest.mark.usefixtures("project")

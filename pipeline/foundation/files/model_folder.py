@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.foundation.files import parsing, regular, unfetched
+from pipeline.foundation.parts import extension
 from pipeline.foundation.parts.errors import InputError, counted
 
 # The weights that are read, in the library's order: the first of these that is there.
@@ -38,8 +39,8 @@ PREPROCESSING = ("preprocessor_config.json", "processor_config.json")
 CONFIG = "config.json"
 MODULES = "modules.json"
 ADAPTER = "adapter_config.json"
-# The files by which the folder of a model is known.
-MARKS = (CONFIG, MODULES, "open_clip_config.json")
+# The files by which the folder of a model is known; extensions add those of theirs.
+MARKS = (CONFIG, MODULES)
 
 
 def check(folder: Path) -> None:
@@ -143,9 +144,13 @@ def require_preprocessing(folder: Path) -> None:
         )
 
 
+def _marks() -> tuple[str, ...]:
+    return (*MARKS, *extension.marks())
+
+
 def is_model(folder: Path) -> bool:
     """Whether a folder is that of a model, by what describes it."""
-    return any((folder / mark).is_file() for mark in MARKS)
+    return any((folder / mark).is_file() for mark in _marks())
 
 
 def snapshot(folder: Path) -> Path:
@@ -176,7 +181,7 @@ def instead(folder: Path) -> str:
     if not any(folder.iterdir()):
         return "; the folder is empty"
     nested = sorted(
-        {file.parent for mark in MARKS for file in folder.glob(f"*/{mark}") if file.is_file()}
+        {file.parent for mark in _marks() for file in folder.glob(f"*/{mark}") if file.is_file()}
     )
     cached = sorted(folder.glob("models--*/snapshots"))
     inner = nested[-1] if nested else next((each.parent for each in cached), None)

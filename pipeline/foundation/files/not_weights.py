@@ -21,11 +21,11 @@ OPENAI = {
     "ViT-B-16": "clip:openai/clip-vit-base-patch16",
     "ViT-L-14": "clip:openai/clip-vit-large-patch14",
     "ViT-L-14-336px": "clip:openai/clip-vit-large-patch14-336",
-    "RN50": "open_clip:timm/resnet50_clip.openai",
-    "RN101": "open_clip:timm/resnet101_clip.openai",
-    "RN50x4": "open_clip:timm/resnet50x4_clip.openai",
-    "RN50x16": "open_clip:timm/resnet50x16_clip.openai",
-    "RN50x64": "open_clip:timm/resnet50x64_clip.openai",
+    "RN50": "timm/resnet50_clip.openai on the hub, in the format of OpenCLIP",
+    "RN101": "timm/resnet101_clip.openai on the hub, in the format of OpenCLIP",
+    "RN50x4": "timm/resnet50x4_clip.openai on the hub, in the format of OpenCLIP",
+    "RN50x16": "timm/resnet50x16_clip.openai on the hub, in the format of OpenCLIP",
+    "RN50x64": "timm/resnet50x64_clip.openai on the hub, in the format of OpenCLIP",
 }
 
 

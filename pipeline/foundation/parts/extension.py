@@ -22,10 +22,12 @@ class Extension:
     """What an extension adds.
 
     parts: Kind, as in `LookupTable`, to names to "module:object". commands: By their whole names.
+    marks: The file by which a folder of its models is known, to the kind of dual encoder.
     """
 
     parts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     commands: Mapping[str, Command] = field(default_factory=dict)
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @cache
@@ -50,6 +52,15 @@ def commands() -> dict[str, Command]:
     added: dict[str, Command] = {}
     for extension in extensions():
         added |= extension.commands
+    return added
+
+
+@cache
+def marks() -> dict[str, str]:
+    """The files by which folders of the models of extensions are known, to their kinds."""
+    added: dict[str, str] = {}
+    for extension in extensions():
+        added |= extension.marks
     return added
 
 

@@ -4,13 +4,13 @@
                       libraries' networks need
     places.py         where an encoder's files are, found out before torch is imported
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
-    open_clip.py      that of OpenCLIP, and open_clip_checkpoint.py: what its training leaves
     sentence_transformers.py  that of sentence-transformers
     embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
     tuning/           training them on, and the result as a dual encoder
     record.py         what is recorded of an encoder and of its embeddings; one split of these
 
-A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`.
+A new class is a file here, or a class in hugging_face.py, and a line in `DUAL_ENCODERS`. An
+extension adds one of the same name to `dual_encoders` and `encoder_places`, see `places.Places`.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,6 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable(
         "siglip": "pipeline.make.dual_encoders.hugging_face:Siglip",
         "siglip2": "pipeline.make.dual_encoders.hugging_face:Siglip2",
         "vision_text": "pipeline.make.dual_encoders.hugging_face:VisionText",
-        "open_clip": "pipeline.make.dual_encoders.open_clip:OpenClip",
         "tuned": "pipeline.make.dual_encoders.tuning.tuned:Tuned",
         "st": "pipeline.make.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
     },

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pipeline.extensions.open_clip.places import CONFIG, PARAMS, params as find_params
 from pipeline.foundation.files import distributed_checkpoint, weights
 from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
 from pipeline.make.dual_encoders.base import read_folder
-from pipeline.make.dual_encoders.places import CONFIG, PARAMS, params as find_params
 
 # The training's flags that change its network or preprocessing -> the section and key of a
 # configuration.

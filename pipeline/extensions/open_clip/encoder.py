@@ -13,6 +13,8 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+from pipeline.extensions.open_clip import checkpoint, places
+from pipeline.extensions.open_clip.places import CONFIG, PARAMS, WEIGHTS
 from pipeline.foundation.compute.device import PRECISIONS
 from pipeline.foundation.files import unfetched, weights
 from pipeline.foundation.files.digest import of_files
@@ -20,14 +22,9 @@ from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.files.pretrained import check_tokenizer, reading, tokenized
 from pipeline.foundation.files.remembered import sha256_of_unchanged
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
-from pipeline.make.dual_encoders import base, open_clip_checkpoint, places
+from pipeline.make.dual_encoders import base
 from pipeline.make.dual_encoders.base import DualEncoder, Pixels, Usage
-from pipeline.make.dual_encoders.places import (
-    CONFIG,
-    OPEN_CLIP_WEIGHTS as WEIGHTS,
-    PARAMS,
-    TEXT_FILES,
-)
+from pipeline.make.dual_encoders.places import TEXT_FILES
 
 # The same weights as files of torch, which are not read.
 PICKLED = "open_clip_pytorch_model.bin"
@@ -54,7 +51,7 @@ class OpenClip(DualEncoder):
         if places.is_checkpoint(place):
             with TemporaryDirectory() as made:
                 folder = Path(made)
-                trained = open_clip_checkpoint.read(place, library, folder)
+                trained = checkpoint.read(place, library, folder)
                 self.facts = trained.facts
                 model = _checked(folder, place)
                 network = self._read(place, library, folder)
@@ -112,12 +109,12 @@ class OpenClip(DualEncoder):
         """Fill the network, and note the digests of the files that are read."""
         digests = of_files(files, sha256_of_unchanged)
         self.files = {file.name: sha for file, sha in zip(files, digests, strict=True)}
-        open_clip_checkpoint.load(place, network, state)
+        checkpoint.load(place, network, state)
 
     @classmethod
     def load(cls, place: str, usage: Usage) -> "OpenClip":
         """Load a model, see `DualEncoder.load`."""
-        return cls(str(places.open_clip(place)), usage)
+        return cls(str(places.find(place)), usage)
 
     def prepare(self, image: Image.Image) -> Pixels:
         """Prepare an image, see `DualEncoder.prepare`."""
