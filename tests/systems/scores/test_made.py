@@ -1,0 +1,66 @@
+"""The facts of a system: what each kind says by itself, and what it leaves to its source."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipeline.judge.systems.scores.made import OfEncoder, OfGiven, Unknown, read
+from tests import invented_facts
+
+MEMBERS = [{"head": "a", "checkpoint": "a"}, {"head": "b", "checkpoint": "b"}]
+HEAD = invented_facts.of_head(
+    "vse2ad-grid-bigru-s3", seed=3, languages=["de"], trained_on="other", lacks={"no caption": 2}
+)
+ENSEMBLE = invented_facts.ensemble("both", MEMBERS, left_out=[7], files=["f"], seed=None)
+
+
+def corrected(source: Any) -> Any:
+    """A system after a correction and a reranking, read from what is recorded of it."""
+    corrected = invented_facts.rescored(source)
+    return read(invented_facts.reranked(corrected, protocol={"name": "all", "folds": 1}).recorded())
+
+
+def test_scores_after_a_correction_have_the_facts_of_their_first_scores() -> None:
+    of_head = corrected(HEAD)
+    assert (of_head.dataset, of_head.split, of_head.manifest) == ("sample", "test", "m")
+    assert (of_head.recipe, of_head.text, of_head.seed) == ("vse2ad", "bigru", 3)
+    assert (of_head.languages, of_head.lacks) == (["de"], {"no caption": 2})
+    assert (of_head.training_data, of_head.letters, of_head.is_named) == ("other", "G", False)
+    assert of_head.series == "vse2ad-grid-bigru+csls+rerank"
+    assert of_head.origin == HEAD
+    of_several = corrected(ENSEMBLE)
+    assert (of_several.left_out, of_several.files, of_several.seed) == ([7], ["f"], None)
+    assert of_several.fused_by == {"method": "mean", "weights": [0.5, 0.5]}
+    assert of_several.reasons_left_out == {"images that a member lacks": 1}
+    assert of_several.is_named
+    assert of_several.first == "both"
+
+
+def test_a_reranked_system_says_of_itself_what_it_gained() -> None:
+    source = invented_facts.ensemble("both", MEMBERS, features={"grid": "g"})
+    made = invented_facts.reranked(
+        source, features={"grid": "g", "region": "r"}, members=[*MEMBERS, {"head": "c"}], named=True
+    )
+    assert made.features == {"grid": "g", "region": "r"}
+    assert made.letters == "G"  # its retriever's
+    assert made.heads == ["a", "b", "c"]
+    assert (made.protocol.name, made.source.protocol) == ("all", None)
+    corrected = invented_facts.rescored(made)
+    assert corrected.protocol == made.protocol
+    assert corrected.heads == ["a", "b", "c"]
+
+
+def test_nothing_is_said_of_what_a_kind_does_not_know() -> None:
+    one = invented_facts.of_one()
+    cases = {
+        "unknown": (Unknown(), None, None, None, []),
+        "file": (invented_facts.of_file(), None, None, None, ["f"]),
+        "encoder": (OfEncoder.model_validate(one), "mine", "zero-shot", 0, []),
+        "given": (OfGiven.model_validate(one), "mine", "given", None, []),
+    }
+    for kind, (made, *known) in cases.items():
+        assert made.kind == kind
+        assert [made.recipe, made.text, made.seed, made.files] == known, kind
+        assert (made.features, made.untrained, made.left_out, made.protocol) == ({}, [], [], None)
+        assert made.training_data == made.dataset
+        assert made.recorded().keys() == {"kind", *type(made).model_fields}, kind
