@@ -11,24 +11,24 @@ def to_csv(table: Table) -> str:
     """Write a table: its panels' keys and groups' titles, then the columns, with the headings above
     them.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    before = None
+    csv_file = io.StringIO()
+    writer = csv.writer(csv_file, lineterminator="\n")
+    headings_before = None
     for panel in table.panels:
         headings = []
         for column in panel.columns:
             heading = " ".join((*column.above, column.heading))
             headings.append(harmless(heading))
-        if headings != before:
+        if headings != headings_before:
             writer.writerow(["test set", "rows", *headings])
-        before = headings
+        headings_before = headings
         title = ""
         for group in panel.groups:
             title = group.title or title
             for row in group.rows:
                 cells = map(_text, row.cells)
                 writer.writerow([harmless(panel.key), harmless(title), *cells])
-    return text.getvalue()
+    return csv_file.getvalue()
 
 
 def _text(cell: Cell) -> str:

@@ -103,20 +103,28 @@ def to_csv(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write a line for each pair, pool and statistic, its numbers unrounded."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    csv_file = io.StringIO()
+    writer = csv.writer(csv_file, lineterminator="\n")
     writer.writerow(
         ["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"]
     )
     for of_pairs in contrasts:
         for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
             pool = (contrast.get("split"), contrast.get("language"), contrast["protocol"])
-            cells = [harmless(value) for value in (*systems, *pool)]
-            for name in STATISTICS:
-                row = at(contrast, name)
-                values = map(row.get, VALUES)
-                writer.writerow([*cells, name, *values, *row["interval"], row["verdict"]])
-    return text.getvalue().rstrip()
+            system_cells = [harmless(value) for value in (*systems, *pool)]
+            for statistic in STATISTICS:
+                difference = at(contrast, statistic)
+                values_of_difference = map(difference.get, VALUES)
+                writer.writerow(
+                    [
+                        *system_cells,
+                        statistic,
+                        *values_of_difference,
+                        *difference["interval"],
+                        difference["verdict"],
+                    ]
+                )
+    return csv_file.getvalue().rstrip()
 
 
 def _headlined(panel: Panel) -> Panel:
@@ -157,10 +165,11 @@ def _panels(
         pools = {}
         for (contrast,) in contrasts:
             rows: list[list[str | Cell]] = []
-            for name in STATISTICS:
-                row = at(contrast, name)
-                means = (mean(row, "a"), mean(row, "b"))
-                rows.append([titled(name), *means, *difference(row), would_suffice(row)])
+            for statistic in STATISTICS:
+                compared = at(contrast, statistic)
+                means = (mean(compared, "a"), mean(compared, "b"))
+                numbers = [*means, *difference(compared)]
+                rows.append([titled(statistic), *numbers, would_suffice(compared)])
             pools[title(contrast)] = rows
         return [_panel(("", "A", "B", "B − A", "p", "Holm", NEEDED), pools)]
     panels = []
@@ -168,8 +177,8 @@ def _panels(
         systems = _systems(names, of_pairs)
         panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
         pairs: list[list[str | Cell]] = []
-        numbers = combinations(range(1, len(names) + 1), 2)
-        for (first, second), contrast in zip(numbers, of_pairs, strict=True):
+        keys_of_pairs = combinations(range(1, len(names) + 1), 2)
+        for (first, second), contrast in zip(keys_of_pairs, of_pairs, strict=True):
             rsum = contrast["RSUM"]
             label = f"{second} − {first}"
             over = ", ".join(contrast["over"])
@@ -209,10 +218,10 @@ def _keyed(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     return zip(_keys(names), names, strict=True)
 
 
-def _title(name: Statistic) -> str:
-    if not name.direction:
-        return name.metric
-    return f"{TASKS[name.direction]}, {name.metric}"
+def _title(statistic: Statistic) -> str:
+    if not statistic.direction:
+        return statistic.metric
+    return f"{TASKS[statistic.direction]}, {statistic.metric}"
 
 
 def title(contrast: Contrast) -> str:
@@ -238,11 +247,11 @@ def difference(row: Mapping[str, Any]) -> list[Cell]:
 
 def _chance(row: Mapping[str, Any], key: str) -> Cell:
     """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
-    least = row["p"] <= row["resolution"] * (1 + 1e-9)
+    is_least = row["p"] <= row["resolution"] * (1 + 1e-9)
     bound = Decimal("0.0001")
-    if least:
+    if is_least:
         bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
-    if bound < 1 and (least or row[key] < bound):
+    if bound < 1 and (is_least or row[key] < bound):
         return Cell(f"< {bound.normalize()}")
     return Cell(to_digits(row[key], 2))
 
@@ -264,16 +273,16 @@ def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
                 over.add("seeds")
             else:
                 over.add("images")
-    several = len(contrasts[0]) > 1
+    has_several_pairs = len(contrasts[0]) > 1
     kind = "both"
     if len(over) == 1:
         kind = over.pop()
     if not explain:
         more = f"{BRIEFLY[kind]} {READ_MORE}"
-        if several:
+        if has_several_pairs:
             more = f"{LETTERS} {more}"
         return [more]
     notes = [*READ[kind], HOLM, WOULD_SUFFICE]
-    if several:
+    if has_several_pairs:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes

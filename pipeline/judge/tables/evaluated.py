@@ -56,14 +56,14 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
     strong: writes the RSUM.
     """
     lines: list[str] = []
-    for name, numbers in results:
+    for system, numbers in results:
         recalls: list[list[str | Cell]] = []
         ranks: list[list[str | Cell]] = []
         for way in directions(numbers):
             cells = cells_of(numbers, way)
             recalls.append([DIRECTIONS[way], *cells[:3]])
             ranks.append([DIRECTIONS[way], *cells[3:]])
-        lines.append(wrapped(title(name, numbers)))
+        lines.append(wrapped(title(system, numbers)))
         lines += text.to_text(grid(("", *RECALLS), {"": recalls}))
         # Lists do not tell the ranks beyond them.
         if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):
@@ -87,18 +87,18 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     strong: writes the best number of a column. width: the terminal's, None for any.
     """
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
-    for name, numbers in results:
-        pools[title("", numbers)].append((name, numbers))
+    for system, numbers in results:
+        pools[title("", numbers)].append((system, numbers))
     lines: list[str] = []
     has_spread = False
-    for heading, pool in pools.items():
-        shown = over_seeds(pool)
-        shown.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
-        lines.append(wrapped(heading[:1].upper() + heading[1:]))
-        lines += text.to_text(_panel(shown), strong, width)
-        lines += [wrapped(line, "  ") for line in _noted(pool)]
+    for pool_title, results_of_pool in pools.items():
+        systems = over_seeds(results_of_pool)
+        systems.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
+        lines.append(wrapped(pool_title[:1].upper() + pool_title[1:]))
+        lines += text.to_text(_panel(systems), strong, width)
+        lines += [wrapped(line, "  ") for line in _noted(results_of_pool)]
         lines.append("")
-        has_spread = has_spread or any("spread" in numbers for _, numbers in shown)
+        has_spread = has_spread or any("spread" in numbers for _, numbers in systems)
     if has_spread:
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
     if _with_intervals(results):
@@ -110,21 +110,21 @@ def _panel(results: Results) -> Panel:
     """A row for each system; the best recalls and RSUM are bold."""
     columns = [Column("system", kind="text")]
     for task in DIRECTIONS.values():
-        columns += [Column(name, (task,)) for name in RECALLS]
+        columns += [Column(recall, (task,)) for recall in RECALLS]
     columns.append(Column("RSUM"))
     cells = [_numbers(numbers) for _, numbers in results]
     best = []
     for column in zip(*cells, strict=True):
-        known = [cell.number for cell in column if cell.number is not None]
-        best.append(max(known, default=None))
+        numbers_of_column = [cell.number for cell in column if cell.number is not None]
+        best.append(max(numbers_of_column, default=None))
     rows = []
-    for (name, _), of_system in zip(results, cells, strict=True):
-        shown = [Cell(name)]
-        for cell, most in zip(of_system, best, strict=True):
-            if cell.number is not None and cell.number == most:
+    for (system, _), of_system in zip(results, cells, strict=True):
+        system_cells = [Cell(system)]
+        for cell, largest in zip(of_system, best, strict=True):
+            if cell.number is not None and cell.number == largest:
                 cell = replace(cell, bold="black")
-            shown.append(cell)
-        rows.append(TableRow(tuple(shown)))
+            system_cells.append(cell)
+        rows.append(TableRow(tuple(system_cells)))
     return Panel(tuple(columns), (RowGroup(tuple(rows)),))
 
 
@@ -133,8 +133,8 @@ def _numbers(numbers: Mapping[str, Any]) -> list[Cell]:
     spread = numbers.get("spread", {})
     cells = []
     for way in DIRECTIONS:
-        for name in RECALLS:
-            cells.append(_cell(numbers[way][name], None, spread.get(way, {}).get(name)))
+        for recall in RECALLS:
+            cells.append(_cell(numbers[way][recall], None, spread.get(way, {}).get(recall)))
     return [*cells, _rsum(numbers)]
 
 
@@ -143,14 +143,14 @@ def _noted(results: Results) -> Iterator[str]:
     names.
     """
     systems: dict[str, list[str]] = defaultdict(list)
-    for name, numbers in results:
-        for line in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
-            systems[line].append(name)
-    for line, names in systems.items():
-        if len(names) == len(results):
-            yield line
+    for system, numbers in results:
+        for remark in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
+            systems[remark].append(system)
+    for remark, names_of_systems in systems.items():
+        if len(names_of_systems) == len(results):
+            yield remark
         else:
-            yield f"{', '.join(names)}: {line}"
+            yield f"{', '.join(names_of_systems)}: {remark}"
     if any("languages" in numbers for _, numbers in results):
         yield "every language: -v"
     if any("extended" in numbers for _, numbers in results):
@@ -164,14 +164,14 @@ def directions(numbers: Mapping[str, Any]) -> list[str]:
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:
     """Say what was measured: the name, split, size of the pool, protocol and ties."""
-    size = f"{numbers['images']} images x {numbers['captions']} captions"
-    parts = [name]
+    pool_size = f"{numbers['images']} images x {numbers['captions']} captions"
+    title_parts = [name]
     if numbers.get("split"):
-        parts.append(f"{numbers['split']} split")
-    parts += [size, f"protocol {numbers['protocol']}"]
+        title_parts.append(f"{numbers['split']} split")
+    title_parts += [pool_size, f"protocol {numbers['protocol']}"]
     if numbers["ties"] != "expected":
-        parts.append(f"ties {numbers['ties']}")
-    return ", ".join(filter(None, parts))
+        title_parts.append(f"ties {numbers['ties']}")
+    return ", ".join(filter(None, title_parts))
 
 
 def cells_of(numbers: Mapping[str, Any], way: str) -> list[Cell]:
@@ -201,8 +201,8 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say what the recalls do not: further metrics, languages, what was left out."""
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
-        for line in _metrics(metrics, shown=()):
-            yield f"{judged} {line}"
+        for metric_line in _metrics(metrics, shown=()):
+            yield f"{judged} {metric_line}"
     yield from _languages(numbers)
     yield from _left_out(numbers)
 
@@ -211,10 +211,10 @@ def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
     left_out = numbers.get("left_out")
     if left_out:
         yield f"left out of the data set or this pool: {by_reason(left_out)}"
-    for what in ("captions_without_image", "images_without_caption"):
-        count = numbers.get(what)
+    for unpaired in ("captions_without_image", "images_without_caption"):
+        count = numbers.get(unpaired)
         if count:
-            yield f"{what.replace('_', ' ')}: {count}; they are candidates, never queries"
+            yield f"{unpaired.replace('_', ' ')}: {count}; they are candidates, never queries"
     unjudged = numbers.get("relevance", {}).get("left_out")
     if unjudged:
         yield f"left out of the judgements: {by_reason(unjudged)}"
@@ -224,14 +224,14 @@ def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Write a line for each language, with mR and the recalls of both directions, and one for the
     mean of mR.
     """
-    for language, entry in numbers.get("languages", {}).items():
-        ways = []
+    for language, of_language in numbers.get("languages", {}).items():
+        recalls_of_tasks = []
         for way, task in DIRECTIONS.items():
-            recalls = cells_of(entry, way)[:3]
-            ways.append(f"{task} {', '.join(map(str, recalls))}")
-        mean = number(entry["mR"], entry.get("interval", {}).get("mR"))
-        captions = counted(entry["captions"], "caption")
-        yield f"{language}, {captions}: mR {mean}; R@1, R@5, R@10 {'; '.join(ways)}"
+            recalls = cells_of(of_language, way)[:3]
+            recalls_of_tasks.append(f"{task} {', '.join(map(str, recalls))}")
+        mean = number(of_language["mR"], of_language.get("interval", {}).get("mR"))
+        captions = counted(of_language["captions"], "caption")
+        yield f"{language}, {captions}: mR {mean}; R@1, R@5, R@10 {'; '.join(recalls_of_tasks)}"
     yield from _mean_of_languages(numbers)
 
 
@@ -260,32 +260,35 @@ def _metrics(
         if of_images != of_captions:
             pairs += f" of image queries, {of_captions} of caption queries"
         yield f"relevance: {judged['source']}, {pairs}"
-    metrics: dict[str, list[str]] = defaultdict(list)
-    for (way, name), interval in flat(numbers.get("interval", {})).items():
-        if name not in shown:
-            value = str(number(at(numbers, Statistic(way, name)), interval))
+    numbers_of_metric: dict[str, list[str]] = defaultdict(list)
+    for (way, metric), interval in flat(numbers.get("interval", {})).items():
+        if metric not in shown:
+            measured = at(numbers, Statistic(way, metric))
+            with_interval = str(number(measured, interval))
             if way:
-                value = f"{TASKS[way]} {value}"
-            metrics[name].append(value)
-    for name, values in metrics.items():
-        yield f"{name}: {', '.join(values)}"
+                with_interval = f"{TASKS[way]} {with_interval}"
+            numbers_of_metric[metric].append(with_interval)
+    for metric, measured_numbers in numbers_of_metric.items():
+        yield f"{metric}: {', '.join(measured_numbers)}"
 
 
 def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
     """The results, with one instead of those of a system's seeds: means of recalls and RSUM, with
     their `spread`.
     """
-    groups: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(dict)
-    for place, (name, numbers) in enumerate(results):
+    runs_of_system: dict[object, dict[int | None, tuple[str, Mapping[str, Any]]]] = defaultdict(
+        dict
+    )
+    for row, (system, numbers) in enumerate(results):
         series = numbers.get("series")
         seed = numbers.get("seed")
         # A system without a series has a row of its own, and so has a copy of a seed.
-        group: object = place
-        if series and seed not in groups[series]:
-            group = series
-        groups[group][seed] = (name, numbers)
+        system_key: object = row
+        if series and seed not in runs_of_system[series]:
+            system_key = series
+        runs_of_system[system_key][seed] = (system, numbers)
     means = []
-    for by_seed in groups.values():
+    for by_seed in runs_of_system.values():
         runs = list(by_seed.values())
         if len(runs) == 1:
             means.append(runs[0])
@@ -297,14 +300,14 @@ def over_seeds(results: Results) -> list[tuple[str, Mapping[str, Any]]]:
 def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     means: dict[Statistic, float | None] = {}
     deviations = {}
-    for name in STATISTICS:
-        values = [at(numbers, name) for numbers in runs]
-        means[name] = None
-        if None not in values:
-            means[name] = fmean(values)
-            deviations[name] = stdev(values)
-    first = {key: value for key, value in runs[0].items() if key != "interval"}
-    numbers = first | nested(means) | {"spread": nested(deviations)}
+    for statistic in STATISTICS:
+        numbers_of_seeds = [at(numbers, statistic) for numbers in runs]
+        means[statistic] = None
+        if None not in numbers_of_seeds:
+            means[statistic] = fmean(numbers_of_seeds)
+            deviations[statistic] = stdev(numbers_of_seeds)
+    first_seed = {key: value for key, value in runs[0].items() if key != "interval"}
+    numbers = first_seed | nested(means) | {"spread": nested(deviations)}
     return runs[0]["series"].name, numbers
 
 
@@ -321,20 +324,20 @@ def told_over_seeds(results: Results) -> Iterator[str]:
         runs = list(by_seed.values())
         if len(runs) < 2:
             continue
-        ways = []
+        recalls_of_tasks = []
         for way, task in DIRECTIONS.items():
             recalls = []
-            for name in RECALLS:
-                values = [run[way][name] for run in runs]
-                recalls.append(str(_spread(values)))
-            ways.append(f"{task} {', '.join(recalls)}")
+            for recall in RECALLS:
+                recalls_of_seeds = [run[way][recall] for run in runs]
+                recalls.append(str(_spread(recalls_of_seeds)))
+            recalls_of_tasks.append(f"{task} {', '.join(recalls)}")
         rsum = _spread([run["RSUM"] for run in runs])
         how = f"protocol {protocol}, mean ± standard deviation of {len(runs)} seeds"
-        yield f"{series.name}, {how}: {'; '.join(ways)}; RSUM {rsum}"
+        yield f"{series.name}, {how}: {'; '.join(recalls_of_tasks)}; RSUM {rsum}"
 
 
-def _spread(values: list[float]) -> Cell:
-    return number(fmean(values), spread=stdev(values))
+def _spread(numbers_of_seeds: list[float]) -> Cell:
+    return number(fmean(numbers_of_seeds), spread=stdev(numbers_of_seeds))
 
 
 def _with_intervals(results: Results) -> bool:

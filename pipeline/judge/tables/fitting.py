@@ -74,19 +74,19 @@ def characters(panel: Panel, size: float, longest: int | None = None) -> float:
         for group in panel.groups:
             for row in group.rows:
                 cell = row.cells[index]
-                length = len(str(cell)) + sum(map(len, cell.marks))
-                widest = max(widest, length)
+                cell_width = len(str(cell)) + sum(map(len, cell.marks))
+                widest = max(widest, cell_width)
         if longest and column.kind == "text":
             widest = min(widest, longest)
         widths.append(widest)
     gap = GAP / _character(size)
     for spans in panel.heading_rows():
-        first = 0
-        for title, count in spans:
-            below = sum(widths[first : first + count]) + gap * (count - 1)
+        first_column = 0
+        for title, spanned in spans:
+            width_below = sum(widths[first_column : first_column + spanned]) + gap * (spanned - 1)
             if title:
-                widths[first] += max(0.0, len(title) - below)
-            first += count
+                widths[first_column] += max(0.0, len(title) - width_below)
+            first_column += spanned
     return sum(widths) + gap * (len(widths) - 1)
 
 
@@ -119,13 +119,13 @@ def stacked(panel: Panel, paper: Paper) -> Panel:
     blocks = _blocks(panel)
     if len(blocks) < 2 or _whole(panel, paper, READABLE):
         return panel
-    below = _stacked(panel, blocks)
-    if below is None:
+    stacked_panel = _stacked(panel, blocks)
+    if stacked_panel is None:
         return panel
-    below = stacked(below, paper)
-    if len(fit(below, paper)) > 1:
+    stacked_panel = stacked(stacked_panel, paper)
+    if len(fit(stacked_panel, paper)) > 1:
         return panel
-    return below
+    return stacked_panel
 
 
 def _whole(panel: Panel, paper: Paper, sizes: Sequence[float]) -> list[Part]:
@@ -231,29 +231,29 @@ def _pages(panel: Panel, size: float, available: float, paper: Paper) -> Iterato
     for note in panel.notes:
         notes += 1 + len(note.text) // _available(available, LEAST)
     headings = 3 * len(list(panel.heading_rows())) + 3
-    points = paper.height * CENTIMETRE - caption * CAPTION - notes * LEADING * LEAST
-    lines = points / (LEADING * size) - headings
+    height_of_rows = paper.height * CENTIMETRE - caption * CAPTION - notes * LEADING * LEAST
+    lines_that_fit = height_of_rows / (LEADING * size) - headings
 
     pages: list[list[RowGroup]] = [[]]
     section = ""
-    taken = 0.0
+    lines_of_page = 0.0
     for group in panel.groups:
         section = group.title or section
-        needed = len(group.rows) + 0.5
+        lines_of_group = len(group.rows) + 0.5
         if group.title:
-            needed = len(group.rows) + 2.0
-        if pages[-1] and taken + needed > lines:
+            lines_of_group = len(group.rows) + 2.0
+        if pages[-1] and lines_of_page + lines_of_group > lines_that_fit:
             pages.append([])
-            taken = 0.0
+            lines_of_page = 0.0
             group = replace(group, title=section)
         pages[-1].append(group)
-        taken += needed
+        lines_of_page += lines_of_group
     for number, groups in enumerate(pages, start=1):
-        more = ""
+        page_sentence = ""
         key = panel.key
         if len(pages) > 1:
-            more = f" Page {number} of {len(pages)}."
+            page_sentence = f" Page {number} of {len(pages)}."
         if number > 1:
             key = f"{panel.key}-page{number}".lstrip("-")
-        page = replace(panel, groups=tuple(groups), caption=panel.caption + more, key=key)
+        page = replace(panel, groups=tuple(groups), caption=panel.caption + page_sentence, key=key)
         yield page.lettered()

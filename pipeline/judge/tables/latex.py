@@ -154,9 +154,9 @@ def _float(part: Part, label: str, style: Style) -> str:
     columns = ""
     for index, column in enumerate(panel.columns):
         if column.kind == "number":
-            numbers = _NumberColumn.of(_cells(panel, index))
-            layout.append(numbers)
-            columns += str(numbers)
+            number_column = _NumberColumn.of(_cells(panel, index))
+            layout.append(number_column)
+            columns += str(number_column)
         else:
             layout.append(None)
             columns += _text_column(part, index)
@@ -229,12 +229,12 @@ def _headings(part: Part, layout: _Layout, rule: str) -> Iterator[str]:
 
 
 def _heading(column: Column, numbers: _NumberColumn | None) -> str:
-    text = escape(column.heading)
+    heading = escape(column.heading)
     if numbers is None:
-        return text
+        return heading
     if numbers.is_followed:
-        return rf"\multicolumn{{2}}{{c}}{{{text}}}"
-    return f"{{{text}}}"
+        return rf"\multicolumn{{2}}{{c}}{{{heading}}}"
+    return f"{{{heading}}}"
 
 
 def _group(
@@ -285,15 +285,15 @@ def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
 
 def _wordy(cell: Cell, marks: str, is_followed: bool) -> str:
     """A cell of a column of numbers that has none."""
-    text = escape(cell.text)
+    latex_text = escape(cell.text)
     if cell.text == MISSING:
-        text = "--"
-    text += marks
-    if text:
-        text = f"{{{text}}}"
+        latex_text = "--"
+    latex_text += marks
+    if latex_text:
+        latex_text = f"{{{latex_text}}}"
     if is_followed:
-        return rf"\multicolumn{{2}}{{c}}{{{text}}}"
-    return text
+        return rf"\multicolumn{{2}}{{c}}{{{latex_text}}}"
+    return latex_text
 
 
 def _number(cell: Cell, value: Decimal) -> str:
@@ -320,25 +320,25 @@ def _after(cell: Cell) -> str:
 
 
 def _notes(notes: Iterable[Note]) -> Iterator[str]:
-    lines = []
+    latex_notes = []
     for note in notes:
         mark = ""
         if note.mark:
             mark = _superscript(note.mark) + "~"
-        lines.append(mark + escape(note.text))
-    if lines:
+        latex_notes.append(mark + escape(note.text))
+    if latex_notes:
         yield r"\par\smallskip"
         yield rf"\parbox{{\linewidth}}{{{_size(LEAST, LEAST * LEADING)}\raggedright"
-        yield " \\\\\n".join(lines) + "}"
+        yield " \\\\\n".join(latex_notes) + "}"
 
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    # The raised parts are every second one.
-    parts = RAISED.split(text)
-    parts[::2] = map(escape, parts[::2])
-    parts[1::2] = map(_superscript, parts[1::2])
-    return "".join(parts)
+    pieces = RAISED.split(text)
+    # Raised pieces are every second one.
+    pieces[::2] = map(escape, pieces[::2])
+    pieces[1::2] = map(_superscript, pieces[1::2])
+    return "".join(pieces)
 
 
 def _superscript(mark: str) -> str:
@@ -365,8 +365,8 @@ def escape(text: str) -> str:
 
 def comment(text: str) -> str:
     """Prepare a text for a comment in LaTeX, after a percent sign: one line of printable ASCII."""
-    line = printable(" ".join(unicodedata.normalize("NFKC", text).split()))
-    return line.encode("ascii", "backslashreplace").decode()
+    comment_line = printable(" ".join(unicodedata.normalize("NFKC", text).split()))
+    return comment_line.encode("ascii", "backslashreplace").decode()
 
 
 def _escape_character(character: str) -> str:

@@ -36,16 +36,16 @@ def rows(panel: Panel) -> str:
     headings = []
     alignments = []
     for column in panel.columns:
-        texts = filter(None, (*column.above, column.heading))
-        headings.append("<br>".join(map(escape, texts)))
+        column_headings = filter(None, (*column.above, column.heading))
+        headings.append("<br>".join(map(escape, column_headings)))
         alignments.append(ALIGNMENTS[column.kind])
-    lines = [headings, alignments]
+    table_rows = [headings, alignments]
     for group in panel.groups:
         if group.title:
             empty = [""] * (len(panel.columns) - 1)
-            lines.append([f"*{escape(group.title)}*", *empty])
-        lines += [list(map(_cell, row.cells)) for row in group.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            table_rows.append([f"*{escape(group.title)}*", *empty])
+        table_rows += [list(map(_cell, row.cells)) for row in group.rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in table_rows)
 
 
 def _panel(panel: Panel) -> str:
@@ -69,11 +69,11 @@ def _cell(cell: Cell) -> str:
 
 def _label(text: str) -> str:
     """A text in which T^ANCE means a raised ANCE."""
-    # The raised parts are every second one.
-    parts = RAISED.split(text)
-    parts[::2] = map(escape, parts[::2])
-    parts[1::2] = map(_superscript, parts[1::2])
-    return "".join(parts)
+    pieces = RAISED.split(text)
+    # Raised pieces are every second one.
+    pieces[::2] = map(escape, pieces[::2])
+    pieces[1::2] = map(_superscript, pieces[1::2])
+    return "".join(pieces)
 
 
 def _superscript(mark: str) -> str:

@@ -103,20 +103,20 @@ class PublishedRow:
         """The number in a column, None where the paper prints '-' or the table has no such
         column.
         """
-        text = self.cells.get(str(column), "")
-        if not text:
+        printed_cell = self.cells.get(str(column), "")
+        if not printed_cell:
             return None
-        return Decimal(text)
+        return Decimal(printed_cell)
 
     def recall_sum(self) -> Decimal | None:
         """The sum of the six recalls in percent, None if one of them is not printed."""
-        total = Decimal()
+        sum_of_recalls = Decimal()
         for column in RECALLS:
-            value = self.value(column)
-            if value is None:
+            recall = self.value(column)
+            if recall is None:
                 return None
-            total += value
-        return total
+            sum_of_recalls += recall
+        return sum_of_recalls
 
 
 @cache
@@ -144,25 +144,25 @@ def training_curve() -> tuple[Mapping[str, float], ...]:
     Its axis shows two panels and does not print the points' epochs. The first panel's ten are taken
     as epochs 1 to 10, the second's thirteen as the last of 25.
     """
-    starts = {"early": 1, "late": 13}
-    points = []
+    first_epochs = {"early": 1, "late": 13}
+    points_of_curve = []
     for cells in _read("vse2ad_figA2.csv"):
-        epochs = starts[cells["panel"]] + int(cells["point_index"])
+        epochs = first_epochs[cells["panel"]] + int(cells["point_index"])
         point: dict[str, float] = {"epochs": epochs}
         for column in ("with_adopt", "without_adopt"):
             point[column] = float(cells[column])
-        points.append(point)
-    return tuple(points)
+        points_of_curve.append(point)
+    return tuple(points_of_curve)
 
 
 @cache
 def inconsistencies() -> tuple[Inconsistency, ...]:
     """Read `inconsistent.csv`."""
-    lines = []
+    doubts = []
     for cells in _read("inconsistent.csv"):
         columns = [COLUMNS.get(name, name) for name in cells["columns"].split()]
         found_by = {column: cells[column] for column in IDENTITY if cells[column]}
-        line = Inconsistency(
+        doubt = Inconsistency(
             paper=cells["paper"],
             table=cells["table"],
             row=int(cells["row"]),
@@ -173,8 +173,8 @@ def inconsistencies() -> tuple[Inconsistency, ...]:
             believed=cells["believed"],
             found_by=found_by,
         )
-        lines.append(line)
-    return tuple(lines)
+        doubts.append(doubt)
+    return tuple(doubts)
 
 
 def text(name: str) -> str:
@@ -189,10 +189,12 @@ def text(name: str) -> str:
 
 
 def _read(name: str) -> list[dict[str, str]]:
-    lines = []
-    for line in csv.DictReader(io.StringIO(text(name))):
-        lines.append({COLUMNS.get(column, column): cell for column, cell in line.items()})
-    return lines
+    published_rows = []
+    for printed_row in csv.DictReader(io.StringIO(text(name))):
+        published_rows.append(
+            {COLUMNS.get(column, column): cell for column, cell in printed_row.items()}
+        )
+    return published_rows
 
 
 def _check(row: PublishedRow, where: str) -> None:
@@ -205,23 +207,23 @@ def _check(row: PublishedRow, where: str) -> None:
             raise InputError(
                 f"{where}: {side} recalls {printed} fall with K; R@1 <= R@5 <= R@10 always holds"
             )
-    total = row.recall_sum()
+    sum_of_recalls = row.recall_sum()
     rsum = row.value(RSUM)
     is_doubted = any(doubt.kind == "sum" for doubt in row.doubts)
-    if total is None or rsum is None or is_doubted:
+    if sum_of_recalls is None or rsum is None or is_doubted:
         return
-    if abs(total - rsum) > TOLERANCE:
+    if abs(sum_of_recalls - rsum) > TOLERANCE:
         raise InputError(
-            f"{where}: the six recalls sum to {total}, not to {rsum}; list it in inconsistent.csv"
+            f"{where}: the six recalls sum to {sum_of_recalls}, not to {rsum}; list it in inconsistent.csv"
         )
 
 
 def _check_number(row: PublishedRow, column: Statistic, where: str) -> None:
     refusal = f"{where}: {column} is {row.cells.get(str(column))!r}; write a number or nothing"
     with refusing(InvalidOperation, refusal):
-        value = row.value(column)
-    most = 600 if column == RSUM else 100
-    if value is not None and not 0 <= value <= most:
+        printed_number = row.value(column)
+    largest = 600 if column == RSUM else 100
+    if printed_number is not None and not 0 <= printed_number <= largest:
         raise InputError(
-            f"{where}: {column} is {value}; a recall is from 0 to 100, an RSUM from 0 to 600"
+            f"{where}: {column} is {printed_number}; a recall is from 0 to 100, an RSUM from 0 to 600"
         )

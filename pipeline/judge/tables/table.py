@@ -108,8 +108,8 @@ class RowGroup:
         for row in self.rows:
             cells = []
             for cell in row.cells:
-                marks = tuple(other.get(mark, mark) for mark in cell.marks)
-                cells.append(replace(cell, marks=marks))
+                other_marks = tuple(other.get(mark, mark) for mark in cell.marks)
+                cells.append(replace(cell, marks=other_marks))
             rows.append(replace(row, cells=tuple(cells)))
         return replace(self, rows=tuple(rows))
 
@@ -188,12 +188,12 @@ class Panel:
     def heading_rows(self) -> Iterator[list[tuple[str, int]]]:
         """The rows of spanning headings, outermost first."""
         for level in range(max(len(column.above) for column in self.columns)):
-            row = []
+            heading_row = []
             headings = [column.above[: level + 1] for column in self.columns]
-            for above, members in groupby(headings):
+            for above, spanned_columns in groupby(headings):
                 title = above[level] if len(above) > level else ""
-                row.append((title, len(list(members))))
-            yield row
+                heading_row.append((title, len(list(spanned_columns))))
+            yield heading_row
 
 
 @dataclass(frozen=True)
@@ -269,14 +269,19 @@ def number(
     is_difference: bool = False,
 ) -> Cell:
     """The cell of a number, rounded like its interval and its standard deviation."""
-    ends = None
+    rounded_interval = None
     if interval:
         low, high = interval
-        ends = (rounded(low, digits), rounded(high, digits))
-    deviation = None
+        rounded_interval = (rounded(low, digits), rounded(high, digits))
+    standard_deviation = None
     if spread is not None:
-        deviation = rounded(spread, digits)
-    return Cell(rounded(value, digits), deviation, interval=ends, is_difference=is_difference)
+        standard_deviation = rounded(spread, digits)
+    return Cell(
+        rounded(value, digits),
+        spread=standard_deviation,
+        interval=rounded_interval,
+        is_difference=is_difference,
+    )
 
 
 def rounded(value: float, places: int = 1) -> Decimal:

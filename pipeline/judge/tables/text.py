@@ -18,30 +18,30 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
     cells = []
     for group in panel.groups:
         cells += [row.cells for row in group.rows]
-    columns = []
-    for column, *texts in zip(panel.columns, *cells, strict=True):
-        columns.append([printable(column.heading), *_aligned(texts)])
-    widths = [max(map(len, column)) for column in columns]
-    needed = sum(widths) + 2 * len(widths)
+    text_columns = []
+    for column, *cells_of_column in zip(panel.columns, *cells, strict=True):
+        text_columns.append([printable(column.heading), *_aligned(cells_of_column)])
+    widths = [max(map(len, column)) for column in text_columns]
+    table_width = sum(widths) + 2 * len(widths)
     gap = "  "
-    if width is not None and needed > width:
+    if width is not None and table_width > width:
         gap = " "
     above = []
     for spans in panel.heading_rows():
         if any(title for title, _ in spans):
             above.append(_above(spans, widths, gap))
-    rows = [list(map(str.ljust, row, widths)) for row in zip(*columns, strict=True)]
+    rows = [list(map(str.ljust, row, widths)) for row in zip(*text_columns, strict=True)]
     headings = gap.join(rows.pop(0))
     is_narrow = width is not None and 2 + len(headings) > width
 
     head: list[str] = []
     for line in (*above, headings):
-        first = line[: widths[0]]
-        rest = line[widths[0] + len(gap) :]
+        label = line[: widths[0]]
+        numbers = line[widths[0] + len(gap) :]
         if is_narrow:
-            head.append(f"    {rest.rstrip()}")
+            head.append(f"    {numbers.rstrip()}")
         else:
-            head.append(_line(first, rest, gap))
+            head.append(_line(label, numbers, gap))
     lines: list[str] = []
     for group in panel.groups:
         if group.title:
@@ -51,35 +51,36 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
         if group.title or not lines:
             lines += head
         for row in group.rows:
-            first, *others = map(_bold(strong), rows.pop(0), row.cells)
-            rest = gap.join(others)
+            label, *number_cells = map(_bold(strong), rows.pop(0), row.cells)
+            numbers = gap.join(number_cells)
             if is_narrow:
-                lines += [f"  {first.rstrip()}", f"    {rest.rstrip()}"]
+                lines += [f"  {label.rstrip()}", f"    {numbers.rstrip()}"]
             else:
-                lines.append(_line(first, rest, gap))
+                lines.append(_line(label, numbers, gap))
     if any(group.title for group in panel.groups):
         lines.append("")
     return lines
 
 
-def _line(first: str, rest: str, gap: str) -> str:
-    return f"  {first}{gap}{rest}".rstrip()
+def _line(label: str, numbers: str, gap: str) -> str:
+    return f"  {label}{gap}{numbers}".rstrip()
 
 
 def _aligned(column: Sequence[Cell]) -> list[str]:
     """The texts of a column's cells; its numbers have their decimal points below each other."""
-    whole = []
+    digits_before_point = []
     for cell in column:
         digits = 0
         if cell.number is not None:
             before_point, _, _ = cell.text.partition(".")
             digits = len(before_point)
-        whole.append(digits)
+        digits_before_point.append(digits)
     texts = []
-    for cell, digits in zip(column, whole, strict=True):
+    widest = max(digits_before_point, default=0)
+    for cell, digits in zip(column, digits_before_point, strict=True):
         indent = 0
         if digits:
-            indent = max(whole) - digits
+            indent = widest - digits
         texts.append(" " * indent + printable(str(cell)))
     return texts
 
@@ -88,23 +89,23 @@ def _above(spans: Sequence[tuple[str, int]], widths: list[int], gap: str) -> str
     """A row of headings that span columns; the last of a heading's columns is widened where the
     heading is longer.
     """
-    texts = []
-    place = 0
+    headings = []
+    column = 0
     for title, count in spans:
-        text = printable(title)
-        end = place + count
-        size = sum(widths[place:end]) + len(gap) * (count - 1)
-        widths[end - 1] += max(0, len(text) - size)
-        texts.append(text.ljust(size))
-        place = end
-    return gap.join(texts)
+        heading = printable(title)
+        next_column = column + count
+        spanned_width = sum(widths[column:next_column]) + len(gap) * (count - 1)
+        widths[next_column - 1] += max(0, len(heading) - spanned_width)
+        headings.append(heading.ljust(spanned_width))
+        column = next_column
+    return gap.join(headings)
 
 
 def _bold(strong: Strong) -> Callable[[str, Cell], str]:
-    def written(text: str, cell: Cell) -> str:
+    def written(cell_text: str, cell: Cell) -> str:
         if not cell.bold:
-            return text
-        shown = printable(cell.text)
-        return text.replace(shown, strong(shown), 1)
+            return cell_text
+        printed_number = printable(cell.text)
+        return cell_text.replace(printed_number, strong(printed_number), 1)
 
     return written
