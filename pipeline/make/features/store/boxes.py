@@ -28,15 +28,19 @@ class BoxedStore(FeatureStore):
     def __init__(self, path: Path, rows: np.ndarray | None = None) -> None:
         super().__init__(path, rows)
         self.cells = cells_of(ItemFormat.of(self), path)
-        if self.cells is None:
-            self.sizes = self.columns("sizes")
-            unknown = np.flatnonzero(self.done & (self.sizes <= 0).any(axis=1))
-            if len(unknown):
-                raise StoreError(
-                    f"{path}: does not know the size of {counted(len(unknown), 'image')}, the first "
-                    f"{self.ids[unknown[0]]}, and boxes are shares of it; import features with "
-                    "image sizes, or set the recipe's architecture.boxes to false"
-                )
+        if self.cells is not None:
+            return
+        self.sizes = self.columns("sizes")
+        has_no_size = (self.sizes <= 0).any(axis=1)
+        unknown = np.flatnonzero(self.done & has_no_size)
+        if len(unknown):
+            number = counted(len(unknown), "image")
+            first = self.ids[unknown[0]]
+            raise StoreError(
+                f"{path}: does not know the size of {number}, the first {first}, and boxes are "
+                "shares of it; import features with image sizes, or set the recipe's "
+                "architecture.boxes to false"
+            )
 
     @property
     def width(self) -> int:
@@ -50,9 +54,10 @@ class BoxedStore(FeatureStore):
         counts int64 [B].
         """
         items, counts = super().read(rows)
-        six_values = (
-            six(self.extra("boxes", rows), self.sizes[rows]) if self.cells is None else self.cells
-        )
+        if self.cells is None:
+            six_values = six(self.extra("boxes", rows), self.sizes[rows])
+        else:
+            six_values = self.cells
         return join(items, counts, six_values, out), counts
 
 
@@ -62,11 +67,13 @@ def join(
     """Append six values of each place [B, N, 6], or [N, 6] for cells of a square, to items [B, N,
     D]; padding zero.
     """
+    images, slots, dimension = items.shape
     if out is None:
-        out = np.empty((*items.shape[:2], items.shape[2] + VALUES), np.float32)
+        out = np.empty((images, slots, dimension + VALUES), np.float32)
     out[..., :-VALUES] = items
     out[..., -VALUES:] = six_values
-    out[np.arange(items.shape[1]) >= counts[:, None]] = 0
+    is_padding = np.arange(slots) >= counts[:, None]
+    out[is_padding] = 0
     return out
 
 
@@ -74,8 +81,10 @@ def six(boxes: npt.NDArray[np.float32], sizes: npt.NDArray[np.int32]) -> Floats:
     """Compute the six values of boxes [B, N, 4] (x1, y1, x2, y2) in images of sizes [B, 2], in
     pixels: [B, N, 6].
     """
-    shares = boxes / np.tile(sizes, 2)[:, None, :].astype(np.float32)
-    return np.concatenate([shares, shares[..., 2:] - shares[..., :2]], axis=2)
+    size_of_corners = np.tile(sizes, 2).astype(np.float32)
+    shares = boxes / size_of_corners[:, None, :]
+    sides = shares[..., 2:] - shares[..., :2]
+    return np.concatenate([shares, sides], axis=2)
 
 
 def cells_of(made: ItemFormat, path: Path) -> Floats | None:
@@ -85,16 +94,17 @@ def cells_of(made: ItemFormat, path: Path) -> Floats | None:
     if made.boxes:
         return None
     settings = made.made.get("settings", {})
-    first = int(bool(settings.get("cls")))
-    side = isqrt(made.items - first)
-    if made.made.get("engine") not in SQUARE or side**2 != made.items - first:
+    class_tokens = 1 if settings.get("cls") else 0
+    cells = made.items - class_tokens
+    side = isqrt(cells)
+    if made.made.get("engine") not in SQUARE or side**2 != cells:
         raise StoreError(
             f"{path}: does not say where its items are in the image; import features with boxes, or "
             "set the recipe's architecture.boxes to false"
         )
-    row, column = np.divmod(np.arange(side**2), side)
+    row, column = np.divmod(np.arange(cells), side)
     corners = np.stack([column, row, column + 1, row + 1], axis=1) / side
-    boxes = np.concatenate([np.tile([[0.0, 0.0, 1.0, 1.0]], (first, 1)), corners]).astype(
-        np.float32
-    )
-    return six(boxes[None], np.ones((1, 2), np.int32))[0]
+    whole_image = np.tile([[0.0, 0.0, 1.0, 1.0]], (class_tokens, 1))
+    boxes = np.concatenate([whole_image, corners]).astype(np.float32)
+    size = np.ones((1, 2), np.int32)
+    return six(boxes[None], size)[0]

@@ -29,7 +29,11 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     if pending:
         raise StoreError(f"{local}: {counted(len(pending), 'shard')} not extracted yet")
     uploaded = remote.found(store)
-    if FIRST in uploaded and not remote.is_same(store / FIRST, uploaded[FIRST], local / FIRST):
+
+    def is_uploaded(name: str) -> bool:
+        return remote.is_same(store / name, uploaded.get(name), local / name)
+
+    if FIRST in uploaded and not is_uploaded(FIRST):
         raise StoreError(
             f"{remote.address(store)}: holds another store; choose another place, or delete it"
         )
@@ -37,19 +41,15 @@ def upload(local: Path, store: Path, on_start: OnShard, on_shard: OnShard) -> in
     if FIRST not in uploaded:
         _refuse_others(store, uploaded.keys() - {*names})
     entries = {shard: _names(layout, shard)[-1] for shard in range(layout.shards)}
-    todo = [
-        shard
-        for shard, name in entries.items()
-        if not remote.is_same(store / name, uploaded.get(name), local / name)
-    ]
+    todo = [shard for shard, name in entries.items() if not is_uploaded(name)]
     on_start(len(todo))
     for shard in todo:
         for name in _names(layout, shard):
             remote.write(store / name, local / name)
         on_shard(1)
-    description = [name for name in names if _describes(name) and name not in entries.values()]
-    for name in sorted(description, key=lambda name: (name == FIRST, name)):
-        if not remote.is_same(store / name, uploaded.get(name), local / name):
+    description = {name for name in names if _describes(name)} - {*entries.values()}
+    for name in (*sorted(description - {FIRST}), FIRST):
+        if not is_uploaded(name):
             remote.write(store / name, local / name)
     return len(todo)
 
@@ -62,9 +62,8 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
     if FIRST not in names:
         raise StoreError(f"{remote.address(store)}: no feature store there")
     making = local.with_name(local.name + ".successor")
-    if (making / FIRST).exists() and (making / FIRST).read_bytes() != remote.read_bytes(
-        store / FIRST
-    ):
+    begun = making / FIRST
+    if begun.exists() and begun.read_bytes() != remote.read_bytes(store / FIRST):
         shutil.rmtree(making)
     _get(store, making, names)
     layout, _ = read_header(making)
@@ -75,9 +74,8 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
         )
     on_start(layout.shards)
     for shard in range(layout.shards):
-        _get(
-            store, making, [name for name in _names(layout, shard) if not (making / name).exists()]
-        )
+        missing = [name for name in _names(layout, shard) if not (making / name).exists()]
+        _get(store, making, missing)
         entry = ledger.read(making, shard)
         if entry is None or shard_file.read(making, layout, shard).checksums != entry.checksums:
             for name in layout.arrays():
@@ -93,11 +91,13 @@ def download(store: Path, local: Path, on_start: OnShard, on_shard: OnShard) -> 
 
 def _refuse_others(store: Path, names: Collection[str]) -> None:
     """Refuse a place with other files, which would be taken for the store's."""
-    if names:
-        raise StoreError(
-            f"{remote.address(store)}: has {counted(len(names), 'file')} that are of no store, or of one "
-            f"that has lost its {FIRST}, the first {min(names)!a}; choose another place, or delete them"
-        )
+    if not names:
+        return
+    files = counted(len(names), "file")
+    raise StoreError(
+        f"{remote.address(store)}: has {files} that are of no store, or of one that has lost its "
+        f"{FIRST}, the first {min(names)!a}; choose another place, or delete them"
+    )
 
 
 def _describes(name: str) -> bool:
@@ -120,12 +120,12 @@ def _get(store: Path, local: Path, names: list[str]) -> None:
     """Download files, `BATCH` at a time."""
     for start in range(0, len(names), BATCH):
         some = names[start : start + BATCH]
+        # A copy that was interrupted leaves no file that looks whole.
+        partial = [Path(f"{local / name}.partial") for name in some]
         with remote.one_line(store):
             files, place = remote.file_system(store)
-            for name in some:
-                (local / name).parent.mkdir(parents=True, exist_ok=True)
-            files.get(
-                [f"{place}/{name}" for name in some], [f"{local / name}.partial" for name in some]
-            )
-            for name in some:  # a copy that was interrupted leaves no file that looks whole
-                Path(f"{local / name}.partial").replace(local / name)
+            for file in partial:
+                file.parent.mkdir(parents=True, exist_ok=True)
+            files.get([f"{place}/{name}" for name in some], [str(file) for file in partial])
+            for file, name in zip(partial, some, strict=True):
+                file.replace(local / name)

@@ -19,6 +19,7 @@ FIELDS = {
     "dimension": ("int64", "request.row.dimension", "the values of an item"),
     "dtype": ("str", "request.row.dtype", "their dtype"),
 }
+# As in `FIELDS`, what only features that were extracted have, or only imported ones.
 ENGINE = {"engine": ("str", "request.engine", "what made them")}
 FORMAT = {"format": ("str", "request.format", "the format from which they were imported")}
 FORMS = {".json": "application/json", ".csv": "text/csv"}
@@ -30,46 +31,54 @@ def describe(
     """Describe a store and its manifest, whose file is `table`, by what a card says; paths are from
     a folder.
     """
-    layout = store.layout
-    made = store.fingerprint
     described = croissant.describe(manifest, card, table, folder)
+    layout = store.layout
+    recipe = store.fingerprint["recipe"]
     size = counted(int(store.done.sum()), layout.noun)
     features = (
-        f"{made['recipe']} features of {size}, {layout.items} x {layout.dimension} {layout.dtype}, "
-        "in zarr's format 3"
+        f"{recipe} features of {size}, {layout.items} x {layout.dimension} {layout.dtype}, in "
+        "zarr's format 3"
     )
-    source = FORMAT if imported(made) else ENGINE
-    dataset = f"made_from.{layout.kind}.name"
-    fields_of_record = {"dataset": ("str", dataset, "the data set")} | FIELDS | source
-    files = [
-        croissant.file(store.path / name, folder, FORMS[Path(name).suffix], name)
-        for name in DESCRIPTION
-        if (store.path / name).stat().st_size
-    ]
-    arrays = [
-        {
-            "@type": "cr:FileSet",
-            "@id": array.parent.name,
-            "name": array.parent.name,
-            "encodingFormat": "application/octet-stream",
-            "includes": f"{croissant.relative(array.parent, folder)}/**",
-        }
-        for array in sorted(store.path.glob("*/zarr.json"))
-    ]
-    fields = [
-        croissant.field("store", name, dtype, meaning, "record.json", {"jsonPath": f"$.{place}"})
-        for name, (dtype, place, meaning) in fields_of_record.items()
-    ]
-    rows = {"jsonPath": "$.attributes.layout.total"}
-    fields.append(
-        croissant.field("store", "rows", "int64", "the rows of its arrays", "zarr.json", rows)
-    )
+    record = croissant.records("store", "what the features are, one record", _fields(store))
     return described | {
         "name": f"{manifest.dataset}-{store.path.stem}",
         "description": f"{features}; {described['description']}",
-        "distribution": [*files, *arrays, *described["distribution"]],
-        "recordSet": [
-            croissant.records("store", "what the features are, one record", fields),
-            *described["recordSet"],
-        ],
+        "distribution": [*_files(store, folder), *described["distribution"]],
+        "recordSet": [record, *described["recordSet"]],
     }
+
+
+def _files(store: FeatureStore, folder: Path) -> list[dict[str, Any]]:
+    """The files that describe a store, and the folder of each array."""
+    files = []
+    for name in DESCRIPTION:
+        path = store.path / name
+        if path.stat().st_size:
+            files.append(croissant.file(path, folder, FORMS[path.suffix], name))
+    for array in sorted(store.path.glob("*/zarr.json")):
+        name = array.parent.name
+        place = croissant.relative(array.parent, folder)
+        files.append(
+            {
+                "@type": "cr:FileSet",
+                "@id": name,
+                "name": name,
+                "encodingFormat": "application/octet-stream",
+                "includes": f"{place}/**",
+            }
+        )
+    return files
+
+
+def _fields(store: FeatureStore) -> list[dict[str, Any]]:
+    """What is known of a store, and in which file and where."""
+    dataset = f"made_from.{store.layout.kind}.name"
+    in_record = {"dataset": ("str", dataset, "the data set")} | FIELDS
+    in_record |= FORMAT if imported(store.fingerprint) else ENGINE
+    fields = []
+    for name, (dtype, place, meaning) in in_record.items():
+        path = {"jsonPath": f"$.{place}"}
+        fields.append(croissant.field("store", name, dtype, meaning, "record.json", path))
+    total = {"jsonPath": "$.attributes.layout.total"}
+    rows = croissant.field("store", "rows", "int64", "the rows of its arrays", "zarr.json", total)
+    return [*fields, rows]

@@ -7,12 +7,13 @@ def kept_slots(counts: np.ndarray, left_out: np.ndarray) -> tuple[np.ndarray, np
     """Order the slots, int64 [B, N'], items that stay first, and count these, [B]; the first one
     always stays.
     """
-    keep = (np.arange(left_out.shape[1]) < counts[:, None]) & ~left_out
-    keep[~keep.any(axis=1), 0] = True
+    is_item = np.arange(left_out.shape[1]) < counts[:, None]
+    keep = is_item & ~left_out
+    is_empty = ~keep.any(axis=1)
+    keep[is_empty, 0] = True
     remaining = keep.sum(axis=1)
-    return np.argsort(~keep, axis=1, kind="stable")[:, : remaining.max()], remaining.astype(
-        np.int64
-    )
+    order = np.argsort(~keep, axis=1, kind="stable")
+    return order[:, : remaining.max()], remaining.astype(np.int64)
 
 
 def drop(
@@ -22,6 +23,8 @@ def drop(
     zero, and counts.
     """
     order, remaining = kept_slots(counts, left_out)
-    out = items[np.arange(len(items))[:, None], order]
-    out[np.arange(order.shape[1]) >= remaining[:, None]] = 0
+    rows = np.arange(len(items))
+    out = items[rows[:, None], order]
+    is_padding = np.arange(order.shape[1]) >= remaining[:, None]
+    out[is_padding] = 0
     return out, remaining

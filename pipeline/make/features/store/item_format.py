@@ -30,9 +30,8 @@ Size = Annotated[int, Field(ge=1, strict=True)]
 class ItemFormat:
     """How items were made, and their shape."""
 
-    made: Mapping[
-        str, Any
-    ]  # The store's fingerprint without its ids: engine, settings, weights, precision
+    # The store's fingerprint without its ids: engine, settings, weights, precision.
+    made: Mapping[str, Any]
     items: Size  # N, the most items of a row
     dimension: Size  # D
     dtype: Literal["float16", "float32"]
@@ -46,14 +45,9 @@ class ItemFormat:
         """The format of a store's items."""
         made = {key: value for key, value in store.fingerprint.items() if key not in OF_IDS}
         layout = store.layout
-        return cls(
-            made,
-            layout.items,
-            layout.dimension,
-            cast(Literal["float16", "float32"], layout.dtype),
-            "boxes" in layout.extras,
-            store.place,
-        )
+        dtype = cast(Literal["float16", "float32"], layout.dtype)
+        has_boxes = "boxes" in layout.extras
+        return cls(made, layout.items, layout.dimension, dtype, has_boxes, store.place)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
@@ -87,8 +81,10 @@ class ItemFormat:
         mine = {**self.made, "dimension": self.dimension}
         its = {**other.made, "dimension": other.dimension}
         for key in sorted(mine.keys() | its.keys()):
-            if mine.get(key) != its.get(key):
+            trained_with = mine.get(key)
+            stored = its.get(key)
+            if trained_with != stored:
                 raise StoreError(
-                    f"{store.path}: its {key} is {its.get(key)!r}, the head was trained with "
-                    f"{mine.get(key)!r}; extract both alike"
+                    f"{store.path}: its {key} is {stored!r}, the head was trained with "
+                    f"{trained_with!r}; extract both alike"
                 )

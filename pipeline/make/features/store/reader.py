@@ -20,7 +20,7 @@ import numpy as np
 
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.manifest.sources import of as sources_of
+from pipeline.foundation.manifest.sources import Sources, of as sources_of
 from pipeline.foundation.manifest.table import Manifest
 from pipeline.foundation.parts.errors import InputError, counted, refusing
 from pipeline.make.features.store import layout as layouts, ledger, shard_file, verify
@@ -79,39 +79,47 @@ class FeatureStore:
         """The store with the manifest's ids in its order, by id or else by content; StoreError if
         it lacks one.
         """
-        with refusing(
-            InputError, lambda error: f"{self.path}: holds {self.layout.kind}; {error}", StoreError
-        ):
-            sources = sources_of(manifest, self.layout.kind)
+        kind = self.layout.kind
+        with refusing(InputError, lambda error: f"{self.path}: holds {kind}; {error}", StoreError):
+            sources = sources_of(manifest, kind)
         same_ids = self.fingerprint.get("ids") == sources.digest
         if same_ids:
             rows = layouts.find(self._whole("ids"), sources.ids)
-        else:  # by content alone; features that depend on ids are of no other manifest
-            rows = np.array([ABSENT])
-            by_content = not self.fingerprint.get("depends_on_id", True)
-            if by_content and sources.checksums is not None:
-                checksums = sources.checksums.tolist()
-                rows = ledger.rows_of_sources(self.path, self.layout, checksums)
-            if not len(rows) or (rows == ABSENT).any():
-                raise StoreError(
-                    f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}"
-                )
-        store = self if np.array_equal(rows, self.rows) else self._of(rows)
+        else:
+            rows = self._rows_by_content(sources)
+        store = self
+        if not np.array_equal(rows, self.rows):
+            store = self._of(rows)
         is_of_all = same_ids and self.layout.total == len(sources.ids)
         if is_of_all and not np.array_equal(rows, np.arange(self.layout.total)):
             raise StoreError(
                 f"{self.path}: its ids are not the manifest's; run `pipeline store verify`"
             )
-        changed = np.flatnonzero(
-            store.done & ledger.other_files(store.columns("bytes"), sources.sizes)
-        )
+        differ = ledger.other_files(store.columns("bytes"), sources.sizes)
+        changed = np.flatnonzero(store.done & differ)
         if len(changed):
+            number = counted(len(changed), self.layout.noun)
+            first = sources.names[changed[0]]
             raise StoreError(
-                f"{self.path}: {counted(len(changed), self.layout.noun)} changed since, the first "
-                f"{sources.names[changed[0]]}; {self._renewed}"
+                f"{self.path}: {number} changed since, the first {first}; {self._renewed}"
             )
         store._manifest = manifest
         return store
+
+    def _rows_by_content(self, sources: Sources) -> np.ndarray:
+        """The rows of another manifest's sources by what they hold; features that depend on ids
+        are of no other manifest.
+        """
+        rows = np.array([ABSENT])
+        by_content = not self.fingerprint.get("depends_on_id", True)
+        if by_content and sources.checksums is not None:
+            checksums = sources.checksums.tolist()
+            rows = ledger.rows_of_sources(self.path, self.layout, checksums)
+        if not len(rows) or (rows == ABSENT).any():
+            raise StoreError(
+                f"{self.path}: was made for another manifest's {sources.kind}; {self._renewed}"
+            )
+        return rows
 
     def _of(self, rows: np.ndarray | None = None) -> Self:
         """Open the same store with these rows."""
@@ -122,10 +130,9 @@ class FeatureStore:
         ids.
         """
         successor = self._of()
-        if self._manifest is None or (successor.fingerprint, successor.layout.dtype) != (
-            self.fingerprint,
-            self.layout.dtype,
-        ):
+        has_same_dtype = successor.layout.dtype == self.layout.dtype
+        is_same = has_same_dtype and successor.fingerprint == self.fingerprint
+        if self._manifest is None or not is_same:
             raise StoreError(
                 f"{self.path}: was replaced while it was read; run the same command again"
             )
@@ -157,11 +164,13 @@ class FeatureStore:
         """SHA-256 over the fingerprint, the dtype and what failed: what a head trained on it
         depends on.
         """
+        is_extracted = self.rows != ABSENT
+        failed = np.flatnonzero(is_extracted & ~self.done)
         return digest(
             {
                 "fingerprint": self.fingerprint,
                 "dtype": self.layout.dtype,
-                "failed": np.flatnonzero(~self.done & (self.rows != ABSENT)).tolist(),
+                "failed": failed.tolist(),
             }
         )
 
@@ -176,10 +185,10 @@ class FeatureStore:
         """
         self.require_extracted(rows)
         for file, _, exists in verify.changed(self.path, self.rows[rows]):
-            raise StoreError(
-                f"{file}: {'its bytes have changed since they were written' if exists else 'is missing'}; "
-                "run `pipeline store verify --repair`"
-            )
+            fault = "is missing"
+            if exists:
+                fault = "its bytes have changed since they were written"
+            raise StoreError(f"{file}: {fault}; run `pipeline store verify --repair`")
 
     @property
     def width(self) -> int:
@@ -212,9 +221,8 @@ class FeatureStore:
         """The rows of ids, int64 [B], as the other methods take them; StoreError if the store lacks
         one.
         """
-        order = np.argsort(self.ids, kind="stable")
-        rows = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(order) - 1)]
-        absent = ids[self.ids[rows] != ids]
+        rows = layouts.find(self.ids, ids)
+        absent = ids[rows == ABSENT]
         if len(absent):
             raise StoreError(
                 f"{self.path}: holds no features of {self.layout.noun} {absent[0]}; {self._renewed}"
@@ -257,35 +265,46 @@ class FeatureStore:
             StoreError: For a row with a value that is not finite.
         """
         rows = np.asarray(rows, dtype=np.int64)
-        if rows.size and (rows.min() < 0 or rows.max() >= len(self.rows)):
-            raise IndexError(
-                f"rows: expected 0 to {len(self.rows) - 1}, got {rows.min()} to {rows.max()}"
-            )
+        if rows.size:
+            first = rows.min()
+            last = rows.max()
+            if first < 0 or last >= len(self.rows):
+                raise IndexError(f"rows: expected 0 to {len(self.rows) - 1}, got {first} to {last}")
         done = self.columns("status")[rows] == DONE
         if not done.all():
             self.require_extracted(rows)
             raise ValueError(f"row {rows[~done][0]} failed in extraction and has no features")
         shape = (len(rows), self.layout.items, self.layout.dimension)
+        dtype = self.layout.dtype
         if out is None:
-            out = np.empty(shape, self.layout.dtype)
-        elif out.shape != shape or out.dtype != self.layout.dtype or not out.flags.c_contiguous:
+            out = np.empty(shape, dtype)
+        elif out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous:
             raise ValueError(
-                f"out: expected contiguous {self.layout.dtype} {shape}, got {out.dtype} {out.shape}"
+                f"out: expected contiguous {dtype} {shape}, got {out.dtype} {out.shape}"
             )
         counts = self.counts[rows].astype(np.int64)
         self._fill("features", rows, counts, out)
-        stored = self.rows[rows]  # once `_fill` has followed the store
-        if not self._opened.finite[stored].all():
-            for row, values in zip(stored, out, strict=True):
-                if not self._opened.finite[row] and not shard_file.all_finite(values):
-                    item = int(np.argmin(np.isfinite(values).all(axis=1)))
-                    which = f"{self.layout.noun} {self._whole('ids')[row]} (row {row})"
-                    raise StoreError(
-                        f"{self.path}: {which} has a value that is not finite in item {item}; `pipeline "
-                        "store verify` says whether the store was damaged; extract or import it again"
-                    )
-            self._opened.finite[stored] = True
+        self._require_finite(self.rows[rows], out)  # once `_fill` has followed the store
         return out, counts
+
+    def _require_finite(self, stored: np.ndarray, features: np.ndarray) -> None:
+        """Check features [B, N, D] of rows of the arrays, int64 [B], that are read for the first
+        time.
+        """
+        is_checked = self._opened.finite
+        if is_checked[stored].all():
+            return
+        for row, values in zip(stored, features, strict=True):
+            if is_checked[row] or shard_file.all_finite(values):
+                continue
+            is_finite = np.isfinite(values).all(axis=1)
+            item = int(np.argmin(is_finite))
+            which = f"{self.layout.noun} {self._whole('ids')[row]} (row {row})"
+            raise StoreError(
+                f"{self.path}: {which} has a value that is not finite in item {item}; `pipeline "
+                "store verify` says whether the store was damaged; extract or import it again"
+            )
+        is_checked[stored] = True
 
     def extra(self, name: str, rows: np.ndarray) -> np.ndarray:
         """Another array (boxes, scores, ...) by name, of rows, int64 [B]: [B, N, ...], padding
@@ -300,9 +319,10 @@ class FeatureStore:
         """The features [n, D] of a row as stored, and name -> [n, ...] of the other arrays."""
         rows = np.array([row])
         features, (count,) = self.read(rows)
-        return features[0, :count], {
-            name: self.extra(name, rows)[0, :count] for name in self.layout.extras
-        }
+        extras = {}
+        for name in self.layout.extras:
+            extras[name] = self.extra(name, rows)[0, :count]
+        return features[0, :count], extras
 
     def _fill(self, name: str, rows: np.ndarray, counts: np.ndarray, out: np.ndarray) -> None:
         with self._reading:
@@ -322,28 +342,23 @@ class FeatureStore:
             return
         whole = out.data.cast("B")
         size = out.nbytes // len(out)
-        valid = (counts * (size // out.shape[1])).tolist()
+        size_of_item = size // out.shape[1]
+        valid = (counts * size_of_item).tolist()
         opened = self._opened
-        with refusing(
-            (RuntimeError, ValueError),
-            f"{self.path}: {name} is damaged; run `pipeline store verify --repair`",
-            StoreError,
-        ):
+        damaged = f"{self.path}: {name} is damaged; run `pipeline store verify --repair`"
+        with refusing((RuntimeError, ValueError), damaged, StoreError):
             for place in np.argsort(rows, kind="stable").tolist():
                 shard, chunk = divmod(int(rows[place]), opened.layout.shard_rows)
                 descriptor = opened.shard(name, shard, out.ndim)
                 offset, length = self._index(descriptor, name, shard)[chunk].tolist()
-                self._chunk(
-                    descriptor,
-                    offset,
-                    length,
-                    whole[place * size : (place + 1) * size],
-                    valid[place],
-                )
+                start = place * size
+                target = whole[start : start + size]
+                self._chunk(descriptor, offset, length, target, valid[place])
 
     def _chunk(
         self, descriptor: int, offset: int, length: int, target: memoryview, valid: int
     ) -> None:
+        """Read a chunk into memory of a row's size; bytes behind its valid ones become zero."""
         if self.layout.compressor == "zstd":
             shard_file.take(os.pread(descriptor, length, offset), "zstd", target)
             return
@@ -354,11 +369,12 @@ class FeatureStore:
 
     def _index(self, descriptor: int, name: str, shard: int) -> np.ndarray:
         """A shard's index: [S, 2] uint64 offset and length of each row's chunk."""
-        if (name, shard) not in self._opened.indices:
-            self._opened.indices[name, shard] = shard_file.read_index(
-                descriptor, self.layout.shard_rows, len(self.layout.rows(shard))
-            )
-        return self._opened.indices[name, shard]
+        indices = self._opened.indices
+        if (name, shard) not in indices:
+            rows = len(self.layout.rows(shard))
+            index = shard_file.read_index(descriptor, self.layout.shard_rows, rows)
+            indices[name, shard] = index
+        return indices[name, shard]
 
 
 class _Opened:
@@ -367,9 +383,8 @@ class _Opened:
     """
 
     def __init__(self, path: Path, rows: np.ndarray | None) -> None:
-        with refusing(
-            (FileNotFoundError, NotADirectoryError), lambda error: missing(path), StoreError
-        ):
+        lost = (FileNotFoundError, NotADirectoryError)
+        with refusing(lost, lambda error: missing(path), StoreError):
             self._descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         # The files that were read last stay open: opening one takes as long as reading half a row.
         self.path = path
@@ -394,39 +409,38 @@ class _Opened:
         self.rows = rows
         self.columns: dict[str, np.ndarray] = {}  # see `FeatureStore.columns`
         self.indices: dict[tuple[str, int], np.ndarray] = {}  # of shards
-        self.finite = np.zeros(
-            self.layout.total, dtype=bool
-        )  # rows that were checked and are finite
+        # Rows that were checked and are finite.
+        self.finite = np.zeros(self.layout.total, dtype=bool)
 
     def of_rows(self, name: str, whole: np.ndarray) -> np.ndarray:
         """Take the rows of a column, zero for absent ids; each row has a status."""
-        stored = self.rows != ABSENT
-        column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
-        column[stored] = whole[self.rows[stored]]
-        if name == "status" and not np.isin(column[stored], (DONE, layouts.FAILED)).all():
+        is_stored = self.rows != ABSENT
+        values = whole[self.rows[is_stored]]
+        if name == "status" and not np.isin(values, (DONE, layouts.FAILED)).all():
             raise StoreError(f"{self.path}: rows without status; run `pipeline store verify`")
+        column = np.zeros((len(self.rows), *whole.shape[1:]), whole.dtype)
+        column[is_stored] = values
         return column
 
     def shard(self, name: str, shard: int, dimensions: int) -> int:
         """A descriptor of an array's shard, which stays open until the next call at least."""
         descriptor = self._files.pop((name, shard), None)
         if descriptor is None:
-            descriptor = os.open(
-                ledger.shard_file(Path(), name, shard, dimensions),
-                os.O_RDONLY,
-                dir_fd=self._descriptor,
-            )
+            file = ledger.shard_file(Path(), name, shard, dimensions)
+            descriptor = os.open(file, os.O_RDONLY, dir_fd=self._descriptor)
             if len(self._files) >= OPEN:
-                os.close(self._files.pop(next(iter(self._files))))
+                oldest = next(iter(self._files))
+                os.close(self._files.pop(oldest))
         self._files[name, shard] = descriptor
         return descriptor
 
     def left(self) -> bool:
         """Whether another folder is at its path, or for a moment none."""
         try:
-            return not os.path.samestat(os.fstat(self._descriptor), self.path.stat())
+            at_path = self.path.stat()
         except FileNotFoundError:
             return True
+        return not os.path.samestat(os.fstat(self._descriptor), at_path)
 
 
 def _close(folder: int, files: dict[tuple[str, int], int]) -> None:

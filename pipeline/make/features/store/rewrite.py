@@ -44,22 +44,24 @@ def rewrite(
             raise StoreError(
                 f"{path}: holds float16, of which exact float32 cannot be made; extract or import again"
             )
+        before = store.layout
         total = len(store.rows)
-        sources = sources_of(manifest, store.layout.kind)
+        sources = sources_of(manifest, before.kind)
         layout = replace(
-            store.layout,
+            before,
             total=total,
-            dtype=dtype or store.layout.dtype,
-            compressor=compressor or store.layout.compressor,
-            shard_rows=min(shard_images or store.layout.shard_rows, total),
+            dtype=dtype or before.dtype,
+            compressor=compressor or before.compressor,
+            shard_rows=min(shard_images or before.shard_rows, total),
         )
         fingerprint = store.fingerprint
         if fingerprint.get("ids") != sources.digest:  # photographs or captions found by content
             fingerprint = {**fingerprint, "dataset": manifest.dataset, "ids": sources.digest}
-        if layout != store.layout or fingerprint != store.fingerprint:
+        if layout != before or fingerprint != store.fingerprint:
             store.check(np.arange(total))
             wanted = Wanted(sources.ids, store.columns("bytes"), fingerprint, layout)
-            with making(path, wanted, at_once(wanted), origin=store.path) as (successor, todo):
+            todo = at_once(wanted)
+            with making(path, wanted, todo, origin=store.path) as (successor, todo):
                 _write(store, successor, wanted, todo.pending, progress)
                 write_failures(successor, layout, sources.names)
     return layout
@@ -74,11 +76,13 @@ def _write(
 ) -> None:
     layout = wanted.layout
     made_from = digest(wanted.fingerprint)
-    entries = ledger.entries(store.path, store.layout)
-    reasons = {row: reason for entry in entries for row, reason in entry.failed.items()}
-    checksums = {row: checksum for entry in entries for row, checksum in entry.sources.items()}
-    few = {name: store.columns(name) for name in ("sizes", "bytes")}
-    compared = min(ledger.file(store.path, entry.shard).stat().st_mtime_ns for entry in entries)
+    reasons: dict[int, str] = {}
+    checksums: dict[int, str] = {}
+    compared = []  # when photographs were last compared
+    for entry in ledger.entries(store.path, store.layout):
+        reasons |= entry.failed
+        checksums |= entry.sources
+        compared.append(ledger.file(store.path, entry.shard).stat().st_mtime_ns)
     for number in pending:
         shard = Shard.empty(layout, number)
         for start in range(0, len(shard.rows), AT_ONCE):
@@ -88,19 +92,14 @@ def _write(
                 shard.fail(row, reasons[int(store.rows[row])])
             rows = rows[done]
             features, counts = store.read(rows)
-            extras = {name: store.extra(name, rows) for name in layout.extras}
-            shard.fill_several(
-                rows,
-                features,
-                {
-                    "counts": counts,
-                    **{name: values[rows] for name, values in few.items()},
-                    **extras,
-                },
-                [checksums.get(row, "") for row in store.rows[rows].tolist()],
-            )
+            arrays = {"counts": counts}
+            for name in ("sizes", "bytes"):
+                arrays[name] = store.columns(name)[rows]
+            for name in layout.extras:
+                arrays[name] = store.extra(name, rows)
+            made_of = [checksums.get(row, "") for row in store.rows[rows].tolist()]
+            shard.fill_several(rows, features, arrays, made_of)
         write_shard(successor, layout, shard, made_from)
-        os.utime(
-            ledger.file(successor, number), ns=(compared, compared)
-        )  # when photographs were last compared
+        times = (min(compared), min(compared))
+        os.utime(ledger.file(successor, number), ns=times)
         progress(len(shard.rows))
