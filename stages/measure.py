@@ -79,9 +79,11 @@ class Evaluation:
         """Measure a pool, and print notes on likely mistakes."""
         known = pool.manifest(manifest_path, self.paths.manifest, self.truth.needs_manifest)
         _warn_of_leak(self.paths, pool)
-        pool = judged.with_languages(pool, known)
+        if known is not None:
+            pool = judged.with_languages(pool, known)
         beyond = self._extended(pool)
-        pool = judged.judge(pool, self.truth, known)
+        if self.truth.is_chosen:
+            pool = judged.judge(pool, self.truth, known)
         if pool.judgements is not None:
             say(f"{self.truth.qrels}: read as {pool.judgements.title}")
         beyond |= judged.facts(pool, self.truth, known)

@@ -27,8 +27,8 @@ from pipeline.foundation.evaluation.retrieval import (
     as_similarity,
     workers,
 )
-from pipeline.foundation.evaluation.retrieval.blocks import open_npy
 from pipeline.foundation.evaluation.retrieval.embeddings import Enlarged
+from pipeline.foundation.evaluation.retrieval.similarity import open_npy
 from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Evaluate

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
-from pipeline.foundation.evaluation.retrieval.placements import Placements, place
+from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, place
 from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share, quantile
 
 Cutoff = Literal["none", "optional", "needed"]
@@ -125,6 +125,15 @@ class Fold:
         of_images = Ranked(ranks.i2t, ranks.i2t.query, i2t)
         of_captions = Ranked(ranks.t2i, owner, t2i)
         return cls(of_images, of_captions, ranks.shape[0], ties)
+
+    def tells(self, metric: "Metric", direction: str) -> bool:
+        """Whether a metric is known: there are queries, and for a rank each one's right candidate
+        is listed.
+        """
+        above = self.ranked(direction).best.greater
+        if not len(above):
+            return False
+        return metric.is_share or bool((above < NEVER).all())
 
     def ranked(self, direction: str) -> Ranked:
         """The queries of one direction."""

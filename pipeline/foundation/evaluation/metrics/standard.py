@@ -33,7 +33,7 @@ from pipeline.foundation.evaluation.retrieval import (
     Ties,
     protocol as find,
 )
-from pipeline.foundation.evaluation.retrieval.placements import NEVER
+from pipeline.foundation.evaluation.retrieval.ranking import rank_all
 from pipeline.foundation.evaluation.retrieval.ranks import check_ties
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.retrieval.workers import after
@@ -162,7 +162,7 @@ def evaluate(
             ranked = after(progress, int(images[0]))
         pool = retrieval.select(source, images, captions)
         right = relevance.select(images, captions)
-        ranks.append(retrieval.rank(pool, right, block_megabytes, ranked))
+        ranks.append(rank_all(pool, right, block_megabytes, ranked))
         used.append(captions)
     unused = source.shape[1] - len(np.unique(np.concatenate(used)))
     return measure(ranks, rules.name, ties, unused)
@@ -180,24 +180,14 @@ def measure(
     numbers = {}
     for way in WAYS:
         for metric in OF_DIRECTIONS:
-            numbers[Statistic(way, str(metric))] = _number(metric, folds, way)
+            number = math.nan
+            if all(fold.tells(metric, way) for fold in folds):
+                number = metric.number(folds, way)
+            numbers[Statistic(way, str(metric))] = number
     numbers[RSUM] = RSum().of(numbers)
     images = sum(of_fold.shape[0] for of_fold in ranks)
     captions = sum(of_fold.shape[1] for of_fold in ranks)
     return Metrics(numbers, images, captions, captions_unused, protocol, ties, tuple(ranks))
-
-
-def _number(metric: Metric, folds: Sequence[Fold], way: Direction) -> float:
-    """A metric of a direction; NaN if it has no queries, or for a rank if some right candidate is
-    not listed.
-    """
-    for fold in folds:
-        greater = fold.ranked(way).best.greater
-        if not len(greater):
-            return math.nan
-        if not metric.is_share and (greater >= NEVER).any():
-            return math.nan
-    return metric.number(folds, way)
 
 
 def of_pool(

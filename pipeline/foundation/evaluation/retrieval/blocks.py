@@ -4,17 +4,13 @@
 """
 
 import math
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.files import npy, regular
-from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.parts.errors import InputError
 
 if TYPE_CHECKING:
     import zarr
@@ -226,86 +222,3 @@ def crossed(rows: Index, columns: Index) -> Any:
     if isinstance(rows, slice) or isinstance(columns, slice):
         return rows, columns
     return np.ix_(rows, columns)
-
-
-def to_array(values: object) -> npt.NDArray[Any]:
-    """Convert a user's array to a plain numpy array; bfloat16, which numpy lacks, becomes
-    float32.
-    """
-    torch: Any = sys.modules.get("torch")  # if it is not imported, `values` is no tensor
-    if torch is not None and isinstance(values, torch.Tensor):
-        return _of_tensor(values)
-    if isinstance(values, np.ma.MaskedArray):
-        hidden = int(np.ma.count_masked(values))
-        if hidden:
-            raise InputError(
-                f"{hidden} values of the array are masked, and all are ranked: give numbers for them, "
-                "with .filled(), or leave their rows and columns out"
-            )
-        return np.asarray(values.data)
-    if not isinstance(values, np.ndarray):
-        raise InputError(
-            f"expected an array, received {type(values).__name__}: give a numpy array or a tensor; of a "
-            "sparse matrix its .toarray()"
-        )
-    if type(values) in (np.ndarray, np.memmap):
-        return values
-    return np.asarray(values)
-
-
-def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
-    torch: Any = sys.modules["torch"]
-    if tensor.layout != torch.strided or tensor.is_quantized:
-        raise InputError(
-            f"expected a dense tensor, received layout {tensor.layout}: give its .to_dense()"
-        )
-    tensor = tensor.detach().cpu()
-    if tensor.dtype == torch.bfloat16:
-        tensor = tensor.float()
-    array: npt.NDArray[Any] = tensor.numpy()
-    return array
-
-
-ARCHIVE = b"PK"
-
-
-def open_npy(path: Path) -> npt.NDArray[Any]:
-    """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
-
-    def damaged(error: Exception) -> str:
-        return (
-            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
-            "write it with numpy.save"
-        )
-
-    with (
-        refusing(ValueError, damaged),
-        refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
-    ):
-        with regular.opened(path) as file:
-            inode = os.fstat(file.fileno()).st_ino
-            if file.read(len(ARCHIVE)) == ARCHIVE:
-                raise InputError(
-                    f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save"
-                )
-            file.seek(0)
-            if npy.read_header(file).dtype.hasobject:
-                return _of_vse_infty(path)
-        array: Any = npy.mapped(path)
-        if isinstance(array, np.memmap):
-            array.inode = inode  # type: ignore[attr-defined]  # see `compute.by_path`
-        return array  # type: ignore[no-any-return]
-
-
-def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
-    """Read the matrix `sims` [images, captions] in a file that VSE∞'s evaluation wrote."""
-    from pipeline.foundation.files import restricted_pickle
-
-    content = restricted_pickle.load(path, in_npy=True)
-    if isinstance(content, list) and len(content) == 1:
-        (content,) = content
-        if isinstance(content, dict) and isinstance(content.get("sims"), np.ndarray):
-            return content["sims"]
-    raise InputError(
-        f"{path}: holds objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix with numpy.save"
-    )

@@ -18,6 +18,8 @@ from pipeline.foundation.evaluation.retrieval.similarity import (
     EqualRows,
     OfVectors,
     WholeQueries,
+    open_npy,
+    to_array,
 )
 from pipeline.foundation.parts.errors import InputError
 
@@ -194,9 +196,9 @@ class Embeddings(OfVectors):
 def _array(values: Embedding, what: str, normalise: bool) -> np.ndarray:
     array: Any = values  # joined arrays are indexed like one array
     if isinstance(values, str | Path):
-        array = blocks.open_npy(Path(values))
+        array = open_npy(Path(values))
     elif not isinstance(values, Joined):
-        array = blocks.to_array(values)
+        array = to_array(values)
     blocks.check_floats(array, what, ("items", "dimension"))
     if normalise:
         return Unit(array, what)  # type: ignore[return-value]

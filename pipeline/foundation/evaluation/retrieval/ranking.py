@@ -20,6 +20,7 @@ from pipeline.foundation.evaluation.retrieval.relevance import Positives, Releva
 from pipeline.foundation.evaluation.retrieval.similarity import (
     EqualRows,
     PerDirection,
+    Scores,
     Similarity,
     WholeQueries,
     as_similarity,
@@ -60,7 +61,13 @@ def rank(
         InputError: For shapes that disagree, and for a NaN or infinity, with its row and column.
     """
     source = as_similarity(similarity)
-    relevance = as_relevance(truth, source.shape)
+    return rank_all(source, as_relevance(truth, source.shape), block_megabytes, progress)
+
+
+def rank_all(
+    source: Scores, relevance: Relevance, block_megabytes: float, progress: Progress | None
+) -> Ranks:
+    """Rank both directions of scores, see `rank`."""
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
     if isinstance(source, Placing):

@@ -5,12 +5,14 @@ Rows are images, columns are captions. `blocks.py` and `zarr_matrix.py` read, `e
 multiplies, `combining.py` sums.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.foundation.evaluation.retrieval.blocks import (
     Cells,
@@ -19,10 +21,9 @@ from pipeline.foundation.evaluation.retrieval.blocks import (
     Index,
     Matrix,
     as_slice,
-    open_npy,
-    to_array,
 )
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.files import npy, regular
+from pipeline.foundation.parts.errors import InputError, refusing
 
 
 class EqualRows(NamedTuple):
@@ -256,6 +257,89 @@ def _is(source: object, library: str, kind: str) -> bool:
     """Whether a source is of a library's type; the library is not imported for it."""
     module = sys.modules.get(library)
     return module is not None and isinstance(source, getattr(module, kind))
+
+
+def to_array(values: object) -> npt.NDArray[Any]:
+    """Convert a user's array to a plain numpy array; bfloat16, which numpy lacks, becomes
+    float32.
+    """
+    torch: Any = sys.modules.get("torch")  # if it is not imported, `values` is no tensor
+    if torch is not None and isinstance(values, torch.Tensor):
+        return _of_tensor(values)
+    if isinstance(values, np.ma.MaskedArray):
+        hidden = int(np.ma.count_masked(values))
+        if hidden:
+            raise InputError(
+                f"{hidden} values of the array are masked, and all are ranked: give numbers for them, "
+                "with .filled(), or leave their rows and columns out"
+            )
+        return np.asarray(values.data)
+    if not isinstance(values, np.ndarray):
+        raise InputError(
+            f"expected an array, received {type(values).__name__}: give a numpy array or a tensor; of a "
+            "sparse matrix its .toarray()"
+        )
+    if type(values) in (np.ndarray, np.memmap):
+        return values
+    return np.asarray(values)
+
+
+def _of_tensor(tensor: Any) -> npt.NDArray[Any]:
+    torch: Any = sys.modules["torch"]
+    if tensor.layout != torch.strided or tensor.is_quantized:
+        raise InputError(
+            f"expected a dense tensor, received layout {tensor.layout}: give its .to_dense()"
+        )
+    tensor = tensor.detach().cpu()
+    if tensor.dtype == torch.bfloat16:
+        tensor = tensor.float()
+    array: npt.NDArray[Any] = tensor.numpy()
+    return array
+
+
+ARCHIVE = b"PK"
+
+
+def open_npy(path: Path) -> npt.NDArray[Any]:
+    """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
+
+    def damaged(error: Exception) -> str:
+        return (
+            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
+            "write it with numpy.save"
+        )
+
+    with (
+        refusing(ValueError, damaged),
+        refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
+    ):
+        with regular.opened(path) as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if file.read(len(ARCHIVE)) == ARCHIVE:
+                raise InputError(
+                    f"{path}: holds several arrays (.npz): save the one that is meant with numpy.save"
+                )
+            file.seek(0)
+            if npy.read_header(file).dtype.hasobject:
+                return _of_vse_infty(path)
+        array: Any = npy.mapped(path)
+        if isinstance(array, np.memmap):
+            array.inode = inode  # type: ignore[attr-defined]  # see `compute.by_path`
+        return array  # type: ignore[no-any-return]
+
+
+def _of_vse_infty(path: Path) -> npt.NDArray[Any]:
+    """Read the matrix `sims` [images, captions] in a file that VSE∞'s evaluation wrote."""
+    from pipeline.foundation.files import restricted_pickle
+
+    content = restricted_pickle.load(path, in_npy=True)
+    if isinstance(content, list) and len(content) == 1:
+        (content,) = content
+        if isinstance(content, dict) and isinstance(content.get("sims"), np.ndarray):
+            return content["sims"]
+    raise InputError(
+        f"{path}: holds objects, and not VSE∞'s {{'npts', 'sims'}}: write the matrix with numpy.save"
+    )
 
 
 class Directions:

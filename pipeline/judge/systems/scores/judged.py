@@ -179,15 +179,20 @@ class Truth:
                 return cls(same_text=True)
         return cls()
 
+    @property
+    def is_chosen(self) -> bool:
+        """Whether other answers than each caption's own image are right."""
+        return self != Truth()
+
     def or_of(self, protocols: Sequence[str | Protocol]) -> Truth:
         """This choice; if the user made none, that of the protocols."""
-        if self == Truth():
-            return Truth.of_protocols(protocols)
-        return self
+        if self.is_chosen:
+            return self
+        return Truth.of_protocols(protocols)
 
     def chosen(self, settings: Evaluate) -> Evaluate:
         """The settings with this choice instead of theirs, if the user made one."""
-        if self == Truth():
+        if not self.is_chosen:
             return settings
         return settings.model_copy(
             update={
