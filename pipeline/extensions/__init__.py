@@ -15,5 +15,6 @@ EXTENSIONS = (
     "mteb",  # docs/mteb.md
     "naflex",  # docs/features.md
     "open_clip",  # docs/clip.md
+    "sentence_transformers",  # docs/clip.md
     "webdataset",  # docs/own-data.md
 )

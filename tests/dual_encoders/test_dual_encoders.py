@@ -441,7 +441,6 @@ def test_what_is_no_folder_of_a_model_is_named(folders: dict[str, Path], tmp_pat
     torch.jit.script(torch.nn.Linear(2, 2)).save(tmp_path / "ViT-L-14.pt")
     for model, said in (
         ("clip:{}/empty", "has no config.json; .*; the folder is empty"),
-        ("st:{}/empty", "has no modules.json; .*; the folder is empty"),
         ("siglip:{}/run", "did you mean .*/run/checkpoint-5"),
         (
             "clip:{}/run/checkpoint-5/model.safetensors",

@@ -4,7 +4,6 @@
                       libraries' networks need
     places.py         where an encoder's files are, found out before torch is imported
     hugging_face.py   the classes of the library `transformers`: CLIP, SigLIP, SigLIP 2
-    sentence_transformers.py  that of sentence-transformers
     embedding.py      images and captions into vectors; a manifest's into a store, piece by piece
     tuning/           training them on, and the result as a dual encoder
     record.py         what is recorded of an encoder and of its embeddings; one split of these
@@ -30,7 +29,6 @@ DUAL_ENCODERS: "lazy.LookupTable[type[DualEncoder]]" = lazy.LookupTable(
         "siglip2": "pipeline.make.dual_encoders.hugging_face:Siglip2",
         "vision_text": "pipeline.make.dual_encoders.hugging_face:VisionText",
         "tuned": "pipeline.make.dual_encoders.tuning.tuned:Tuned",
-        "st": "pipeline.make.dual_encoders.sentence_transformers:SentenceTransformersEncoder",
     },
     "dual_encoders",
     "kind of dual encoder",

@@ -46,8 +46,6 @@ def check(kind: str, place: str) -> None:
         transformers(place, MODEL_TYPES[kind])
     elif kind in of_extensions:
         of_extensions[kind].find(place)
-    elif kind == "st":
-        sentence_transformers(place)
     elif kind == "tuned":
         refuse_typo(place)
         if not (Path(place) / FILE).is_file():
@@ -93,19 +91,6 @@ def transformers(place: str, model_types: Sequence[str]) -> Path:
         kinds = [kind for kind, types in MODEL_TYPES.items() if model_type in types]
         other = f", or write {kinds[0]}:{place}" if kinds else ""
         raise InputError(f"{folder}: is a {model_type}; expected {' or '.join(model_types)}{other}")
-    return folder
-
-
-def sentence_transformers(place: str) -> Path:
-    """Find or download a model of sentence-transformers."""
-    refuse_typo(place)
-    folder = weights.folder(place, "model", "name the folder", [*TEXT_FILES, "*.safetensors"])
-    model_folder.check(folder)
-    if not any((folder / file).is_file() for file in ("modules.json", "config.json")):
-        raise InputError(
-            f"{folder}: has no modules.json; expected a model of the library sentence-transformers"
-            f"{model_folder.instead(folder)}"
-        )
     return folder
 
 

@@ -292,6 +292,19 @@ def test_modules_that_the_library_cannot_read_are_named(tmp_path: Path) -> None:
         load(changed)
 
 
+def test_what_is_no_folder_of_a_model_is_named(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    shutil.copytree(folder, tmp_path / "run" / "final")
+    for place, said in (
+        ("empty", "has no modules.json; .*; the folder is empty"),
+        ("run", "has no modules.json; .*; did you mean .*/run/final"),
+        ("missing", "there is no such folder or file"),
+        ("run/final/model.safetensors", "is a file; name its folder, .*/run/final"),
+    ):
+        with pytest.raises(InputError, match=said):
+            dual_encoders.check(f"st:{tmp_path / place}")
+
+
 def test_a_model_of_text_alone_is_refused(tmp_path: Path) -> None:
     tiny_bert.tiny_bert(tmp_path / "bert")
     with pytest.raises(InputError, match="embeds text alone; expected a model of images and texts"):

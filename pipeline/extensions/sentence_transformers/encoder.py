@@ -15,6 +15,7 @@ from PIL import Image
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
+from pipeline.extensions.sentence_transformers import places
 from pipeline.foundation.files import model_folder, pretrained, regular, weights
 from pipeline.foundation.files.digest import of_files
 from pipeline.foundation.files.parsing import from_json
@@ -23,7 +24,7 @@ from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, InputWarning, refusing
 from pipeline.make.dual_encoders.base import DualEncoder, Pixels, Usage, middle, placed
 from pipeline.make.dual_encoders.hugging_face import crops, described, used_as
-from pipeline.make.dual_encoders.places import TEXT_FILES, sentence_transformers
+from pipeline.make.dual_encoders.places import TEXT_FILES
 
 CONFIG = "config_sentence_transformers.json"
 PACKAGE = "sentence_transformers."
@@ -123,7 +124,7 @@ class SentenceTransformersEncoder(DualEncoder):
     @classmethod
     def load(cls, place: str, usage: Usage) -> "SentenceTransformersEncoder":
         """Load a model, see `DualEncoder.load`."""
-        return cls(sentence_transformers(place), usage)
+        return cls(places.find(place), usage)
 
     def _prompt(self, task: str) -> str:
         """The model's own prompt, as in `encode`, or in `encode_query`; of captions that of the
