@@ -171,8 +171,10 @@ class Mapped:
         return self.values.take(rows, axis=0, out=out, mode="clip"), np.full(len(rows), ITEMS)
 
 
-def training_batches(source: Any, images: int) -> TrainingBatches:
-    """A training's batches of images with five captions each."""
+def training_batches(source: Any, images: int, steps: int) -> TrainingBatches:
+    """A training's batches of images with five captions each. steps: how many, however few images
+    there are.
+    """
     from benchmarks import training_step
     from pipeline.make.training.batches import Drawing, TrainingBatches
 
@@ -188,13 +190,17 @@ def training_batches(source: Any, images: int) -> TrainingBatches:
         np.arange(images).repeat(5),
         np.array(captions, np.dtypes.StringDType()),
     )
-    return TrainingBatches(source, split, training_step.words(), Drawing(BATCH, 0), 0.2, 0.2)
+    return TrainingBatches(
+        source, split, training_step.words(), Drawing(BATCH, 0, steps=steps), 0.2, 0.2
+    )
 
 
 def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> None:
     """Compare the array and the store in turns: rows alone, and all that a training reads, in its
     thread.
     """
+    from pipeline.make.training.batches import AHEAD
+
     raw(folder, images)
     sources: list[Any] = [Mapped(folder / "raw.npy"), FeatureStore(store(folder, images, "none"))]
     for source, first in product(sources, range(0, images, BATCH)):  # each page and value once
@@ -203,7 +209,7 @@ def in_training(folder: Path, images: int, rounds: int = 8, most: int = 25) -> N
         np.empty((BATCH, ITEMS, DIMENSION), np.float16),
         shuffled(images, np.random.default_rng(0)),
     )
-    loaders = [training_batches(source, images) for source in sources]
+    loaders = [training_batches(source, images, AHEAD + 2 + most) for source in sources]
     kinds: dict[str, Callable[[int, int], Iterator[object]]] = {
         "rows": lambda which, _: (sources[which].read(next(rows), out) for _ in count()),
         "training's batches": lambda which, number: loaders[which].epoch(number),
@@ -265,7 +271,7 @@ def waiting(path: Path, steps: int) -> None:
     torch.set_num_threads(2)
     opened = FeatureStore(path)
     step = training_step.trainer(training_step.words(), DIMENSION, 1024)
-    batches = training_batches(opened, opened.layout.total).epoch(0)
+    batches = training_batches(opened, opened.layout.total, steps + 1).epoch(0)
     step(next(batches))
     waited, begin = 0.0, time.perf_counter()
     for _ in range(steps):
@@ -428,14 +434,18 @@ def main(images: int = 7500) -> None:
     )
 
 
-if __name__ == "__main__":
+def command(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--images", type=int, default=7500)
     parser.add_argument("--training", action="store_true")
     parser.add_argument("--pipelines", action="store_true")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
+    if asked.images < BATCH:
+        parser.exit(
+            2, f"--images {asked.images}: a batch has {BATCH} images; give as many or more\n"
+        )
     if asked.training:
         with tempfile.TemporaryDirectory() as made:
             in_training(Path(made), asked.images)
@@ -444,3 +454,7 @@ if __name__ == "__main__":
             compare_pipelines(Path(made), asked.images)
     else:
         main(asked.images)
+
+
+if __name__ == "__main__":
+    command()

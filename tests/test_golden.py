@@ -12,6 +12,8 @@ from pipeline.foundation.artefacts import code
 from pipeline.make.heads.pooling import mean
 
 SLOW = ("butd", "grid-feats", "training", "scorers/")
+# Parts that write pages and drawings, whose numbers are those of other parts.
+WITHOUT_NUMBERS = {"tables", "figures", "report"}
 
 
 @pytest.mark.parametrize(
@@ -27,7 +29,7 @@ def test_numbers_are_those_of_the_version(name: str) -> None:
 
 def test_golden_values_are_of_parts_that_there_are() -> None:
     assert golden.read().keys() == golden.MAKE.keys()
-    assert set(golden.MAKE) >= set(code.RAISED)
+    assert set(golden.MAKE) | WITHOUT_NUMBERS >= set(code.RAISED)
 
 
 def test_a_change_of_numbers_needs_a_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,7 +251,7 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "p": 0.001,
         "resolution": 0.0,
         "holm": 0.12,
-        "verdict": "cannot tell; 9 seeds would",
+        "needs": {"images": None, "seeds": 9},
     }
     pair = {"systems": {"a": ["R"], "b": ["RG"]}}
     (tmp_path / "said").write_text(json.dumps([pair | {"protocol": "all", "RSUM": rsum}]))

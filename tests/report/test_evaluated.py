@@ -77,6 +77,7 @@ def test_numbers_of_most_digits_fit_a_terminal() -> None:
         "p": 0.000909,
         "holm": 0.000909,
         "resolution": 0.000909,
+        "needs": None,
         "verdict": "lower",
         "spread": {"a": 346.4, "b": 346.4},
     }

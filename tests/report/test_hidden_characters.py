@@ -111,6 +111,7 @@ def test_names_of_systems_are_escaped_in_every_output(tmp_path: Path) -> None:
         "p": 0.01,
         "holm": 0.01,
         "resolution": 0.01,
+        "needs": None,
         "verdict": "lower",
         "spread": {"a": 1.0, "b": 1.0},
     }

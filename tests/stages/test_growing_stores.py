@@ -15,7 +15,7 @@ from folders import tree
 from safetensors.torch import save_file
 
 from pipeline.foundation.artefacts import record as records
-from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest import Manifest, with_checksums
 from pipeline.make.features.extractors.new_items import NewItems
 from pipeline.make.features.store import FeatureStore, ItemFormat
 
@@ -192,6 +192,20 @@ def test_rewrite_makes_the_store_that_an_extraction_with_these_settings_makes(
     }
     assert "of which exact float32 cannot be made" in refused(
         "store", "rewrite", STORE, "--dtype", "float32"
+    )
+
+
+def test_rewrite_says_that_a_store_is_of_other_images_now(
+    extract: Extract, pipeline: Any, scenes: Manifest
+) -> None:
+    extract()
+    others = replace(fewer(scenes, gone=3), dataset="others")
+    with_checksums(others, Path("known")).save(Path("others.parquet"))
+    code, out, err = pipeline("store", "rewrite", STORE, "--manifest", "others.parquet")
+    assert code == 0, err
+    assert out == (
+        f"{STORE}: 21 images in 5 shards of float16, compressor none; 3 rows left out; "
+        "of the images of others now\n"
     )
 
 

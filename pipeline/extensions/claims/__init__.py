@@ -8,7 +8,6 @@ stage.py     and what it does
 from pipeline.foundation.parts.extension import Command, Extension
 
 _COMMAND = Command(
-    section="lab",
     purpose="Test on your data which of the papers' claims hold.",
     place="pipeline.extensions.claims.command:study_command",
     extra="training",

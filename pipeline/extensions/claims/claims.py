@@ -103,7 +103,9 @@ def _rsum(pair: PublishedPair, of_row: Mapping[str, str]) -> float:
 
 
 def verdict(contrast: Mapping[str, Any] | None) -> str:
-    """Whether a claim holds: "holds", "does not", "cannot tell; 9 seeds would" or "not tested"."""
+    """Whether a claim holds: "holds", "does not", "cannot tell; 9 seeds would suffice" or
+    "not tested".
+    """
     if contrast is None:
         return "not tested"
     word: str = contrast["RSUM"]["verdict"]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pipeline.extensions.hard_negatives import systems
 
 _COMMAND = Command(
-    section="lab",
     purpose="Measure how often a right caption beats a nearly equal one.",
     place="pipeline.extensions.hard_negatives.command:hard_negatives_command",
     extra="training",

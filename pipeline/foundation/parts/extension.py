@@ -11,10 +11,11 @@ from importlib.resources.abc import Traversable
 class Command:
     """A command that an extension adds."""
 
-    section: str  # The section of `pipeline --help`, or the group such as `lab`, that it stands in
     purpose: str
     place: str  # "module:object" of the click command
     extra: str | None = None  # Without which it can do nothing
+    # The heading under which `pipeline --help` lists it. A group such as `lab` has no headings.
+    section: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, TASKS, Statistic, at
-from pipeline.foundation.evaluation.statistics.contrast import CANNOT_TELL, Contrast, in_letters
+from pipeline.foundation.evaluation.statistics.contrast import Contrast, in_letters, sufficient
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text
 from pipeline.judge.tables.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
@@ -258,8 +258,10 @@ def _chance(row: Mapping[str, Any], key: str) -> Cell:
 
 def would_suffice(row: Mapping[str, Any]) -> str:
     """What would make a difference significant, "3,500 images"; "" for one that is."""
-    needed: str = row["verdict"].partition(f"{CANNOT_TELL}; ")[2]
-    return needed.removesuffix(" would")
+    needs = row["needs"]
+    if needs is None:
+        return ""
+    return sufficient(needs)
 
 
 def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:

@@ -85,7 +85,7 @@ def test_published_rows_must_be_one_each() -> None:
     [
         ("higher", "holds"),
         ("lower", "does not"),
-        ("cannot tell; 9 seeds would", "cannot tell; 9 seeds would"),
+        ("cannot tell; 9 seeds would suffice", "cannot tell; 9 seeds would suffice"),
     ],
 )
 def test_a_claim_is_decided_by_the_comparison(verdict: str, said: str) -> None:

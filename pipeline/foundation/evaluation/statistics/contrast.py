@@ -106,22 +106,22 @@ def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
 
 
 def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
-    """In words: higher, lower, or "cannot tell; 3,500 images would"."""
+    """In words: higher, lower, or "cannot tell; 3,500 images would suffice"."""
     if needs is not None:
-        return f"{CANNOT_TELL}; {would_tell(needs)}"
+        return f"{CANNOT_TELL}; {sufficient(needs)} would suffice"
     if difference > 0:
         return "higher"
     return "lower"
 
 
-def would_tell(needs: Mapping[str, int | None]) -> str:
-    """What would make a difference significant, rounded up to two digits: "9 seeds would"."""
+def sufficient(needs: Mapping[str, int | None]) -> str:
+    """What would make a difference significant, rounded up to two digits: "9 seeds"."""
     for unit in ("seeds", "images"):
         number = needs.get(unit)
         if number:
             rounded = int(Context(2, ROUND_CEILING).create_decimal(number))
-            return f"{rounded:,} {unit} would"
-    return "no number would"
+            return f"{rounded:,} {unit}"
+    return "no number"
 
 
 def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
