@@ -49,7 +49,7 @@ test-old-cpu: test
 
 # The laws of the library's rooms, in a minute: without commands, trainings, extractions and whole runs.
 QUICK := compute evaluation/judgements evaluation/metrics evaluation/retrieval evaluation/statistics \
-	features/importers features/store files heads manifest provenance report settings \
+	features/store files heads manifest provenance report settings \
 	systems/fusion systems/rescoring systems/scores test_architecture.py \
 	test_docstrings.py test_lazy.py text training/test_batches.py training/test_divergence.py \
 	training/test_optimizer.py

@@ -23,8 +23,8 @@ import pandas as pd
 import torch
 
 from benchmarks import numbers
+from pipeline.extensions.importers import ImportJob, import_features
 from pipeline.foundation.manifest import Manifest
-from pipeline.make.features.importers import ImportJob, import_features
 from pipeline.make.features.store import FeatureStore
 
 ITEMS, DIMENSION, CAPTIONS, SHARD = 36, 2048, 5, 128

@@ -72,7 +72,6 @@ GROUPS = {
         {
             "verify": "Check a feature store and say what is wrong and where.",
             "rewrite": "Drop unused rows; change the dtype, compressor or shard size.",
-            "import": "Import features of another code base into a store.",
             "export": "Write a store as older code reads it: SCAN's layout, TSV, files.",
             "copy": "Copy a feature store or a manifest to S3, or from there.",
         },

@@ -8,13 +8,16 @@ import base64
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import torch
 
 from pipeline.foundation.manifest import Manifest
-from pipeline.make.features.importers import ImportJob
+
+if TYPE_CHECKING:
+    from pipeline.extensions.importers import ImportJob
 
 SPLITS = ("train", "train", "val", "test")  # of every four images
 
@@ -230,5 +233,7 @@ SOURCES: dict[
 
 def job(table: Manifest, form: str, paths: list[Path], store: Path, **changes: object) -> ImportJob:
     """An import with three images a shard, in float32."""
+    from pipeline.extensions.importers import ImportJob
+
     settings: dict[str, object] = {"shard_images": 3, "dtype": "float32", **changes}
     return ImportJob(table, form, tuple(paths), store, **settings)  # type: ignore[arg-type]

@@ -29,6 +29,7 @@ import saved
 import tiny_detectors
 import torch
 from foreign import manifest as invented_manifest
+from new_stores import prepare
 from PIL import Image
 from tiny_bert import tiny_bert
 from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
@@ -39,6 +40,7 @@ from pipeline.foundation import artefacts, manifest, settings
 from pipeline.foundation.compute import measured
 from pipeline.foundation.evaluation.retrieval import PerDirection, as_similarity, protocol
 from pipeline.foundation.files import images
+from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Manifest, sample
 from pipeline.foundation.manifest.sample.scenes import compose
 from pipeline.foundation.manifest.sample.shots import choose, tell
@@ -59,10 +61,9 @@ from pipeline.make.dual_encoders import DUAL_ENCODERS
 from pipeline.make.dual_encoders.base import Usage
 from pipeline.make.dual_encoders.tuning.course import TuningCourse
 from pipeline.make.dual_encoders.tuning.job import TuningJob
-from pipeline.make.features import extractors, importers
+from pipeline.make.features import extractors
 from pipeline.make.features.extractors import ENGINES, Runtime
-from pipeline.make.features.importers import FORMATS
-from pipeline.make.features.store import FeatureStore, ItemFormat
+from pipeline.make.features.store import FeatureStore, ItemFormat, Shard, StoreLayout, write_shard
 from pipeline.make.heads import HEADS, objectives, pooling
 from pipeline.make.heads.objectives import OBJECTIVES
 from pipeline.make.heads.pooling import POOLINGS
@@ -342,13 +343,17 @@ def _features(folder: Path, graphs: bool = False) -> tuple[Paths, Manifest]:
         )
     table, paths = Manifest(made, "sample", Path("nowhere")), Paths(folder)
     table.save(paths.manifest("sample"))
-    (folder / "arrays").mkdir()
-    for image, file in table.images[["image_id", "file"]].itertuples(index=False, name=None):
-        np.save(
-            folder / "arrays" / f"{Path(file).stem}.npy", rng.normal(size=(int(image) % 3 + 1, 6))
-        )
+    ids = table.images["image_id"].to_numpy()
+    features = [rng.normal(size=(int(image) % 3 + 1, 6)).astype(np.float32) for image in ids]
     store = paths.features("sample", "region")
-    importers.import_features(importers.ImportJob(table, "folder", (folder / "arrays",), store, 8))
+    layout = StoreLayout(len(ids), 3, 6, shard_rows=8, dtype="float16")
+    made = {"dataset": "sample", "recipe": "invented", "trained": True, "ids": table.images_digest}
+    sizes = table.images["bytes"].to_numpy()
+    for number in prepare(store, layout, made, ids, sizes):
+        shard = Shard.empty(layout, number)
+        for row in shard.rows:
+            shard.fill(row, features[row], (0, 0), {}, int(sizes[row]))
+        write_shard(store, layout, shard, digest(made))
     return paths, table
 
 
@@ -448,6 +453,8 @@ def _system(folder: Path) -> Iterator[Any]:
 
 def _importer(name: str, folder: Path) -> Iterator[Any]:
     """What is written without the project's code, and read back."""
+    from pipeline.extensions.importers import ImportJob, import_features
+
     table, files = invented_manifest(8), [folder / "stacks"]
     if name == "hgr":
         table = _clips(folder)
@@ -457,9 +464,7 @@ def _importer(name: str, folder: Path) -> Iterator[Any]:
         ]
         files = write(folder, foreign.pictures(table, [3] * 8, 6))
     store = folder / "store.zarr"
-    importers.import_features(
-        importers.ImportJob(table, name, tuple(files), store, 8, dtype="float32")
-    )
+    import_features(ImportJob(table, name, tuple(files), store, 8, dtype="float32"))
     found = FeatureStore(store)
     rows = np.arange(len(table.images))
     yield from found.read(rows)
@@ -531,11 +536,12 @@ MAKE: dict[str, Make] = {
         (RESCORERS, _rescorer),
         (DUAL_ENCODERS, _dual_encoder),
         (SCORERS, _scorer),
-        (FORMATS, _importer),
     )
     for name in table
     if table.is_built_in(name)
 }
+if "importers" in TABLES:  # an extension brings them
+    MAKE |= {f"importers/{name}": partial(_importer, name) for name in TABLES["importers"]}
 MAKE |= {f"fusions/{name}": partial(_fusion, name) for name in FUSIONS}
 MAKE |= {
     "training": partial(_training, "vse2ad"),

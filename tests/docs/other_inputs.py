@@ -15,6 +15,7 @@ import foreign
 import numpy as np
 
 from pipeline.extensions.hard_negatives import questions
+from pipeline.extensions.importers import import_features
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.judgements import qrels
 from pipeline.foundation.evaluation.retrieval.collection import Collection
@@ -23,7 +24,6 @@ from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.make.features.extractors.given_boxes import GivenBoxes
-from pipeline.make.features.importers import import_features
 
 POOL = Collection(np.array([12, 13]), np.array([55, 56]), np.array([0, 1]))
 PICTURES = foreign.manifest(8)

@@ -13,8 +13,8 @@ import foreign
 import numpy as np
 import pytest
 
+from pipeline.extensions.importers import ImportJob, butd_tsv, import_features
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import ImportJob, butd_tsv, import_features
 from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(6)

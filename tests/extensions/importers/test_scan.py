@@ -12,10 +12,10 @@ import foreign
 import numpy as np
 import pytest
 
+from pipeline.extensions.importers import ImportJob, import_features
+from pipeline.extensions.importers.scan import bare
 from pipeline.foundation.files import npy
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import ImportJob, import_features
-from pipeline.make.features.importers.scan import bare
 from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(12)

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from folders import tree
 
+from pipeline.extensions.importers import import_features
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import import_features
 from pipeline.make.features.store import FeatureStore, StoreError, exclusive, ledger, verify
 
 DIMENSION = 7

@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 import pytest
 
+from pipeline.extensions.importers import ImportJob, import_features
 from pipeline.foundation import manifest
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import ImportJob, import_features
 from pipeline.make.features.store import FeatureStore
 
 NAMES = {"trn": ["b", "a/1", "long"], "val": ["d"], "tst": ["c"]}

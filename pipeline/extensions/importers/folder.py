@@ -21,6 +21,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pipeline.extensions.importers.base import (
+    UNKNOWN_SIZE,
+    FeatureSource,
+    OnFound,
+    Place,
+    SourceItems,
+    UnusableItems,
+)
 from pipeline.foundation.files import torch_save, unfetched
 from pipeline.foundation.files.expansion import Expansion
 from pipeline.foundation.files.left_out import LeftOut
@@ -32,14 +40,6 @@ from pipeline.foundation.manifest.image_ids import rows_of
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing
 from pipeline.make.features.extractors.butd.extras import EXTRAS
-from pipeline.make.features.importers.base import (
-    UNKNOWN_SIZE,
-    FeatureSource,
-    OnFound,
-    Place,
-    SourceItems,
-    UnusableItems,
-)
 
 if TYPE_CHECKING:
     import torch

@@ -21,11 +21,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 import pybase64
 
-from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.manifest.image_ids import finder
-from pipeline.foundation.parts.errors import InputError, refusing
-from pipeline.make.features.extractors.butd import extras as butd
-from pipeline.make.features.importers.base import (
+from pipeline.extensions.importers.base import (
     UNKNOWN_SIZE,
     FeatureSource,
     OnFound,
@@ -33,6 +29,10 @@ from pipeline.make.features.importers.base import (
     SourceItems,
     UnusableItems,
 )
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.image_ids import finder
+from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.make.features.extractors.butd import extras as butd
 
 # peteanderson80/bottom-up-attention, tools/generate_tsv.py; LXMERT (airsplay/lxmert), whose arrays
 # of objects and attributes stand before num_boxes; VinVL's features.tsv (microsoft/Oscar). None

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
+from pipeline.extensions.importers.base import FeatureSource, OnFound, Place, SourceItems
 from pipeline.foundation.files import npy
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.columns import NO_IMAGE
 from pipeline.foundation.manifest.image_ids import by_image_id
 from pipeline.foundation.manifest.scan import CAPTIONS, lines, splits
 from pipeline.foundation.parts.errors import InputError, refusing
-from pipeline.make.features.importers.base import FeatureSource, OnFound, Place, SourceItems
 
 REPEATS = 64  # images whose five copies are compared
 

@@ -12,20 +12,20 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
-from pipeline.foundation.files import npy, regular
-from pipeline.foundation.files.npz import LARGEST
-from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.manifest.videos import FOLDER, SPLITS, names_of
-from pipeline.foundation.parts import extras
-from pipeline.foundation.parts.errors import InputError, refusing
-from pipeline.make.features.importers.base import (
+from pipeline.extensions.importers.base import (
     FeatureSource,
     OnFound,
     Place,
     SourceItems,
     UnusableItems,
 )
-from pipeline.make.features.importers.folder import possible
+from pipeline.extensions.importers.folder import possible
+from pipeline.foundation.files import npy, regular
+from pipeline.foundation.files.npz import LARGEST
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.videos import FOLDER, SPLITS, names_of
+from pipeline.foundation.parts import extras
+from pipeline.foundation.parts.errors import InputError, refusing
 
 # A clip's name, the place of its features, and their shape.
 Found = tuple[str, Place, tuple[int, ...]]

@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from folders import tree
 
+from pipeline.extensions.importers import import_features
+from pipeline.extensions.importers.export import scan_name
 from pipeline.foundation.manifest import Manifest, dataset as card_of
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import export as exporting, import_features
-from pipeline.make.features.importers.export import scan_name
-from pipeline.make.features.store import FeatureStore, StoreError
+from pipeline.make.features.store import FeatureStore, StoreError, export as exporting
 
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 VARY = [1 + place % 3 for place in range(14)]
@@ -240,7 +240,7 @@ def test_names(dataset: str, names: list[str]) -> None:
 def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are written as they are read: no array is larger than one."""
     store, _ = made(tmp_path, TABLE, [2] * 14)
-    monkeypatch.setattr("pipeline.make.features.importers.export.BATCH", 2)
+    monkeypatch.setattr("pipeline.extensions.importers.export.BATCH", 2)
     read: Callable[..., tuple[np.ndarray, np.ndarray]] = store.read
     sizes: list[int] = []
 

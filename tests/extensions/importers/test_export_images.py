@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from folders import tree
 
+from pipeline.extensions.importers import import_features
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import import_features
-from pipeline.make.features.importers.export import Exported, export
 from pipeline.make.features.store import FeatureStore, StoreError
+from pipeline.make.features.store.export import Exported, export
 
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 Writer = Callable[[Path, list[foreign.Picture]], list[Path]]

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from pipeline.extensions.importers import ImportJob, folder, import_features
+from pipeline.extensions.importers.base import UnusableItems
 from pipeline.foundation.parts.errors import InputError
-from pipeline.make.features.importers import ImportJob, folder, import_features
-from pipeline.make.features.importers.base import UnusableItems
 from pipeline.make.features.store import FeatureStore
 
 TABLE = foreign.manifest(6)

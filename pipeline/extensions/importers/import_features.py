@@ -9,15 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pipeline.foundation import artefacts
-from pipeline.foundation.files import archives, atomic, unfetched
-from pipeline.foundation.files.digest import digest
-from pipeline.foundation.files.left_out import SHARE
-from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.manifest.sources import gallery_kind
-from pipeline.foundation.parts.errors import InputError, counted, refusing
-from pipeline.make.features.extractors.given_boxes import SHARES, are_shares, outside
-from pipeline.make.features.importers.base import (
+from pipeline.extensions.importers.base import (
     UNKNOWN_SIZE,
     FeatureSource,
     OnFound,
@@ -26,7 +18,15 @@ from pipeline.make.features.importers.base import (
     UnusableItems,
     sampled,
 )
-from pipeline.make.features.importers.formats import FORMATS
+from pipeline.extensions.importers.formats import FORMATS
+from pipeline.foundation import artefacts
+from pipeline.foundation.files import archives, atomic, unfetched
+from pipeline.foundation.files.digest import digest
+from pipeline.foundation.files.left_out import SHARE
+from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.sources import gallery_kind
+from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.make.features.extractors.given_boxes import SHARES, are_shares, outside
 from pipeline.make.features.store import (
     Plan,
     Shard,

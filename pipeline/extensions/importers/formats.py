@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
-    from pipeline.make.features.importers.base import FeatureSource
+    from pipeline.extensions.importers.base import FeatureSource
 
 # Format -> the function (paths, manifest, on_found) that makes a `FeatureSource`.
 FORMATS: lazy.LookupTable[Callable[..., FeatureSource]] = lazy.LookupTable(
     {
-        "scan": "pipeline.make.features.importers.scan:index",
-        "butd-tsv": "pipeline.make.features.importers.butd_tsv:index",
-        "folder": "pipeline.make.features.importers.folder:index",
-        "hgr": "pipeline.make.features.importers.hgr:index",
+        "scan": "pipeline.extensions.importers.scan:index",
+        "butd-tsv": "pipeline.extensions.importers.butd_tsv:index",
+        "folder": "pipeline.extensions.importers.folder:index",
+        "hgr": "pipeline.extensions.importers.hgr:index",
     },
     "importers",
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.make.features.importers import base
-from pipeline.make.features.importers.base import sampled
+from pipeline.extensions.importers import base
+from pipeline.extensions.importers.base import sampled
 
 
 @pytest.fixture
