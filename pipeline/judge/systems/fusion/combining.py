@@ -125,16 +125,22 @@ class QueryByQuery(WholeQueries, ABC):
 
     def pairs(self, images: Ids, captions: Ids) -> Cells:
         """Compute single cells, see `Similarity.pairs`."""
-        query, candidate = (images, captions) if self.by_image else (captions, images)
+        query = captions
+        candidate = images
+        if self.by_image:
+            query = images
+            candidate = captions
         cells = np.empty(len(query), np.float64)
         asked, number = np.unique(query, return_inverse=True)
         order = np.argsort(number, kind="stable")
         firsts = np.arange(0, len(asked) + self.queries_at_once, self.queries_at_once)
         ends = np.searchsorted(number[order], firsts)
-        for first, (start, end) in zip(firsts.tolist(), pairwise(ends.tolist()), strict=False):
-            here = order[start:end]
+        parts = pairwise(ends.tolist())
+        for first, (start, end) in zip(firsts.tolist(), parts, strict=False):
+            of_part = order[start:end]
             scores = self.queries(asked[first : first + self.queries_at_once])
-            cells[here] = scores[number[here] - first, candidate[here]]
+            row = number[of_part] - first
+            cells[of_part] = scores[row, candidate[of_part]]
         return cells
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
@@ -146,8 +152,10 @@ class QueryByQuery(WholeQueries, ABC):
 
     def of_source(self, source: Similarity, which: Index) -> Cells:
         """Read all scores of some queries from a source."""
-        every = slice(0, self.candidates)
-        return source.block(which, every) if self.by_image else source.block(every, which).T
+        candidates = slice(0, self.candidates)
+        if self.by_image:
+            return source.block(which, candidates)
+        return source.block(candidates, which).T
 
 
 def mean(sources: Sequence[Scores], weights: Sequence[float]) -> Scores:
@@ -169,12 +177,14 @@ def joint(sources: Sequence[Similarity]) -> EqualRows | None:
         # A stored member may differ in any two rows, which only reading it would tell.
         images, captions = sources[0].shape
         return EqualRows(np.arange(images), np.arange(captions))
-    return EqualRows(
-        *(
-            np.unique(np.stack(labels), axis=1, return_inverse=True)[1].reshape(-1)
-            for labels in zip(*computed, strict=True)
-        )
-    )
+    of_images, of_captions = zip(*computed, strict=True)
+    return EqualRows(_equal_in_all(of_images), _equal_in_all(of_captions))
+
+
+def _equal_in_all(labels: Sequence[Ids]) -> Ids:
+    """Label what has equal labels in all sources."""
+    _, joint_labels = np.unique(np.stack(labels), axis=1, return_inverse=True)
+    return joint_labels.reshape(-1)
 
 
 class PerQuery(ABC):

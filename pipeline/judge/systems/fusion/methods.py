@@ -41,30 +41,32 @@ class ReciprocalRanks(QueryByQuery):
         block_bytes: int,
     ) -> None:
         super().__init__(sources[0].shape, by_image, block_bytes)
-        self.sources, self.weights, self.equal = sources, weights, joint(sources)
+        self.sources = sources
+        self.weights = weights
+        self.equal = joint(sources)
 
     def queries(self, which: Index) -> Cells:
         total: Cells = np.zeros(1)
         for source, weight in zip(self.sources, self.weights, strict=True):
-            total = total + reciprocal_ranks(
-                np.ascontiguousarray(self.of_source(source, which)), weight
-            )
+            scores = np.ascontiguousarray(self.of_source(source, which))
+            total = total + reciprocal_ranks(scores, weight)
         return total
 
 
 def reciprocal_ranks(scores: np.ndarray, weight: float = 1) -> Floats:
     """Compute weight / (60 + rank) of each candidate; tied candidates share their mean rank."""
     queries, candidates = scores.shape
-    by_rank = weight / (OFFSET + np.arange(1, candidates + 1))
-    out = np.empty(scores.shape)
-    for start in range(0, queries, at_once := max(1, CACHED_CELLS // candidates)):
-        here = scores[start : start + at_once]
-        key, place = _descending(here)
-        worth = np.broadcast_to(by_rank, here.shape).copy()
+    ranks = np.arange(1, candidates + 1)
+    by_rank = weight / (OFFSET + ranks)
+    of_candidates = np.empty(scores.shape)
+    at_once = max(1, CACHED_CELLS // candidates)
+    for start in range(0, queries, at_once):
+        part = slice(start, start + at_once)
+        key, place = _descending(scores[part])
+        worth = np.broadcast_to(by_rank, place.shape).copy()
         _share(worth, key, weight)
-        place += np.arange(0, here.size, candidates)[:, None]
-        out[start : start + at_once].reshape(-1)[place.reshape(-1)] = worth.reshape(-1)
-    return out
+        np.put_along_axis(of_candidates[part], place, worth, 1)
+    return of_candidates
 
 
 def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
@@ -74,15 +76,19 @@ def _share(worth: Floats, key: np.ndarray, weight: float) -> None:
     tied_with_next = np.flatnonzero(key[:, 1:] == key[:, :-1])
     if not len(tied_with_next):
         return
-    row, place = np.divmod(tied_with_next, key.shape[1] - 1)
-    begins = np.flatnonzero(np.concatenate([[True], (np.diff(row) != 0) | (np.diff(place) != 1)]))
+    candidates = key.shape[1]
+    row, place = np.divmod(tied_with_next, candidates - 1)
+    is_other_row = np.diff(row) != 0
+    is_no_neighbour = np.diff(place) != 1
+    begins = np.flatnonzero(np.append(True, is_other_row | is_no_neighbour))
     tied = np.diff(begins, append=len(row)) + 1
-    first = row[begins] * key.shape[1] + place[begins]
-    within = np.arange(tied.sum()) - np.repeat(np.cumsum(tied) - tied, tied)
+    first = row[begins] * candidates + place[begins]
+    earlier = np.cumsum(tied) - tied
+    within = np.arange(tied.sum()) - np.repeat(earlier, tied)
+    cells = np.repeat(first, tied) + within
     mean_rank = place[begins] + (tied + 1) / 2
-    worth.reshape(-1)[np.repeat(first, tied) + within] = np.repeat(
-        weight / (OFFSET + mean_rank), tied
-    )
+    worth_of_mean = weight / (OFFSET + mean_rank)
+    worth.reshape(-1)[cells] = np.repeat(worth_of_mean, tied)
 
 
 def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
@@ -98,7 +104,9 @@ def _descending(scores: np.ndarray) -> tuple[np.ndarray, Ids]:
     bits = (scores + np.float32(0)).view(np.int32)  # -0.0 becomes 0.0
     # Read as integers, floats above 0 are in ascending order, those below in descending; this puts
     # all in descending.
-    packed = (~(bits ^ ((bits >> 31) & 0x7FFFFFFF))).astype(np.int64)
+    below_zero = (bits >> 31) & 0x7FFFFFFF
+    descending = ~(bits ^ below_zero)
+    packed = descending.astype(np.int64)
     packed <<= 32
     packed |= np.arange(scores.shape[1])
     packed.sort()
@@ -111,12 +119,8 @@ class RankFusion(PerQuery):
     whole_queries: type[ReciprocalRanks] = ReciprocalRanks
 
     def direction(self, name: Direction, block_bytes: int) -> ReciprocalRanks:
-        return self.whole_queries(
-            [of_direction(source, name, block_bytes) for source in self.sources],
-            self.weights,
-            name == "i2t",
-            block_bytes,
-        )
+        sources = [of_direction(source, name, block_bytes) for source in self.sources]
+        return self.whole_queries(sources, self.weights, name == "i2t", block_bytes)
 
 
 class CombSum(ScaledPerQuery):
@@ -135,8 +139,10 @@ class _Listed(ReciprocalRanks):
         total: Cells = np.zeros(1)
         systems: Cells = np.zeros(1)
         for source, weight in zip(self.sources, self.weights, strict=True):
-            scaled, listed = _scaled(self.of_source(source, which).astype(np.float64))
-            total, systems = total + weight * scaled, systems + listed
+            scores = self.of_source(source, which)
+            scaled, listed = _scaled(scores.astype(np.float64))
+            total = total + weight * scaled
+            systems = systems + listed
         return total * systems
 
 
@@ -148,8 +154,10 @@ def _scaled(scores: Cells) -> tuple[Cells, Cells]:
     least = np.partition(scores, -count, axis=1)[:, -count, None]
     greatest = scores.max(1, keepdims=True)
     listed = scores >= least
-    span = np.where(greatest > least, greatest - least, 1)
-    return np.where(listed, np.where(greatest > least, (scores - least) / span, 1.0), 0.0), listed
+    differs = greatest > least
+    span = np.where(differs, greatest - least, 1)
+    scaled = np.where(differs, (scores - least) / span, 1.0)
+    return np.where(listed, scaled, 0.0), listed
 
 
 class CombMNZ(RankFusion):
@@ -178,12 +186,14 @@ BY_ORDER = ("rank",)
 
 def shares(weights: Sequence[float] | None, count: int) -> list[float]:
     """Scale weights from 0 up, not all 0, to add up to 1; equal ones for None."""
-    weights = [1.0] * count if weights is None else list(weights)
+    if weights is None:
+        weights = [1.0] * count
     if len(weights) != count:
         raise InputError(
             f"expected one weight for each of {count} members, received {len(weights)}"
         )
     total = math.fsum(weights)
-    if not (all(0 <= weight < math.inf for weight in weights) and 0 < total < math.inf):
-        raise InputError(f"expected finite weights from 0 up, not all 0, received {weights}")
+    are_usable = all(0 <= weight < math.inf for weight in weights)
+    if not are_usable or not 0 < total < math.inf:
+        raise InputError(f"expected finite weights from 0 up, not all 0, received {list(weights)}")
     return [weight / total for weight in weights]

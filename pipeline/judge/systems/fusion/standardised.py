@@ -64,11 +64,17 @@ class Lines:
         both = before + count
         share_of_new = np.divide(count, both, out=np.zeros_like(both), where=both > 0)
         shift = mean - self.mean[part]
-        self.squares[part] += squares + shift * shift * before * share_of_new
+        between = shift * shift * before * share_of_new
+        self.squares[part] += squares + between
         self.mean[part] += shift * share_of_new
         self.count[part] = both
         np.minimum(self.least[part], least, out=self.least[part])
         np.maximum(self.greatest[part], greatest, out=self.greatest[part])
+
+    def merge_all(self, other: "Lines") -> None:
+        """Merge what others counted of the same lines."""
+        whole = slice(None)
+        self.merge(whole, other.count, other.mean, other.squares, other.least, other.greatest)
 
     def moments(self) -> Moments:
         """Compute the mean and 1 / the deviation of each line, 0 if its values are equal."""
@@ -76,7 +82,8 @@ class Lines:
         deviation = np.sqrt(self.squares / self.count)
         # Values count as equal, too, if their differences are so small that the squares are 0.
         constant |= deviation == 0
-        inverse = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
+        divisor = np.where(constant, 1, deviation)
+        inverse = np.where(constant, 0, 1 / divisor)
         return Moments(self.mean, inverse)
 
     def ranges(self) -> Moments:
@@ -100,25 +107,14 @@ class _Worker:
         values = cells.astype(np.float64, copy=False)
         by_row = values.mean(1)
         by_column = values.mean(0)
+        height, width = cells.shape
         deviations = np.empty_like(values)
         np.subtract(values, by_row[:, None], out=deviations)
-        self.rows.merge(
-            rows,
-            cells.shape[1],
-            by_row,
-            np.einsum("ij,ij->i", deviations, deviations),
-            cells.min(1),
-            cells.max(1),
-        )
+        squares = np.einsum("ij,ij->i", deviations, deviations)
+        self.rows.merge(rows, width, by_row, squares, cells.min(1), cells.max(1))
         np.subtract(values, by_column, out=deviations)
-        self.columns.merge(
-            columns,
-            cells.shape[0],
-            by_column,
-            np.einsum("ij,ij->j", deviations, deviations),
-            cells.min(0),
-            cells.max(0),
-        )
+        squares = np.einsum("ij,ij->j", deviations, deviations)
+        self.columns.merge(columns, height, by_column, squares, cells.min(0), cells.max(0))
 
 
 def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
@@ -127,15 +123,8 @@ def statistics(source: Similarity, block_bytes: int) -> tuple[Lines, Lines]:
     blocks = source.grid(source.shape, min(BLOCK_BYTES, block_bytes // 5))
     first, *rest = share(blocks, lambda: _Worker(source), lambda cells: None)
     for other in rest:
-        for mine, theirs in ((first.rows, other.rows), (first.columns, other.columns)):
-            mine.merge(
-                slice(None),
-                theirs.count,
-                theirs.mean,
-                theirs.squares,
-                theirs.least,
-                theirs.greatest,
-            )
+        first.rows.merge_all(other.rows)
+        first.columns.merge_all(other.columns)
     return first.rows, first.columns
 
 
@@ -158,10 +147,10 @@ class Standardised(CellByCell):
     ) -> None:
         super().__init__(sources)
         self.by_image = by_image
-        self.means = [mean for mean, _ in of_query]
-        self.scales = [
-            inverse * weight for (_, inverse), weight in zip(of_query, weights, strict=True)
-        ]
+        self.means = [moments.mean for moments in of_query]
+        self.scales = []
+        for moments, weight in zip(of_query, weights, strict=True):
+            self.scales.append(moments.inverse * weight)
 
     def grid(self, shape: tuple[int, int], block_bytes: int) -> Iterator[tuple[slice, slice]]:
         return super().grid(shape, min(BLOCK_BYTES * self.copies, block_bytes))
@@ -174,7 +163,10 @@ class Standardised(CellByCell):
         for part, mean, scale in zip(parts, self.means, self.scales, strict=True):
             scores = np.subtract(part, mean[query], dtype=np.float64)
             scores *= scale[query]
-            total = scores if total is None else np.add(total, scores, out=total)
+            if total is None:
+                total = scores
+            else:
+                np.add(total, scores, out=total)
         assert total is not None
         return total
 
@@ -203,12 +195,18 @@ class ScaledPerQuery(PerQuery):
             of_query = self.scaled(self.measured[key][side])
             # Equal queries have the same moments, though their computed scores may differ by
             # rounding.
-            equal = source.equal
-            first = None if equal is None else first_equal(equal[side])
-            if first is not None:
-                of_query = Moments(of_query.mean[first], of_query.inverse[first])
-            moments.append(of_query)
+            moments.append(_same_of_equals(of_query, source, side))
         return Standardised(sources, self.weights, moments, name == "i2t")
+
+
+def _same_of_equals(of_query: Moments, source: Similarity, side: int) -> Moments:
+    """Moments, with those of the first of equal queries for all of them."""
+    if source.equal is None:
+        return of_query
+    first = first_equal(source.equal[side])
+    if first is None:
+        return of_query
+    return Moments(of_query.mean[first], of_query.inverse[first])
 
 
 class ZScores(ScaledPerQuery):

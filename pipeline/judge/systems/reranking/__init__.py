@@ -72,9 +72,10 @@ def resolve(name: str, source: "PairSource") -> tuple[str, str]:
     if rest and kind in SCORERS:
         return kind, rest
     folder = source.paths.head(source.dataset, name)
-    scorer = require(folder).facts.get("scorer") if (folder / FILE).is_file() else None
-    if scorer in SCORERS:
-        return str(scorer), name
+    if (folder / FILE).is_file():
+        scorer = require(folder).facts.get("scorer")
+        if scorer in SCORERS:
+            return str(scorer), name
     if source.paths.similarity(source.dataset, name, source.split).exists():
         return "system", name
     if rest:

@@ -34,7 +34,9 @@ def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str
     widths = {}
     for number, part in enumerate(pool.parts(protocol), -1):
         folds = _folds(part)
-        where = f" in {part.language}" if part.language else ""
+        where = ""
+        if part.language:
+            where = f" in {part.language}"
         for name, side, called in (("i2t", 1, "captions"), ("t2i", 0, "images")):
             size = min(len(fold[side]) for fold in folds)
             if k != "all" and k > size:
@@ -42,7 +44,9 @@ def sizes(pool: System, protocol: Protocol, k: int | Literal["all"]) -> dict[str
                     f"k {k} is above the pool: a query of protocol {part.rules.name} has {size} {called}"
                     f"{where}; give a smaller k, or all"
                 )
-            widths[of_language(number, name)] = size if k == "all" else k
+            if k != "all":
+                size = k
+            widths[of_language(number, name)] = size
     return widths
 
 
@@ -109,24 +113,31 @@ def _of_fold(
         images = images[images < pool.queries[0]]
     else:
         captions = captions[captions < pool.queries[1]]
-    source = of_direction(select(pool.scores, images, captions), name, int(block_megabytes * 1e6))
+    block_bytes = int(block_megabytes * 1e6)
+    source = of_direction(select(pool.scores, images, captions), name, block_bytes)
     if index:
         best = top_of_index(index, source, name, k)
     else:
-        best = top(source, name, k, np.random.default_rng(SEED), block_megabytes, progress)
-    asked, sought = (images, captions) if name == "i2t" else (captions, images)
-    return asked, sought[best.places], best.scores
+        generator = np.random.default_rng(SEED)
+        best = top(source, name, k, generator, block_megabytes, progress)
+    if name == "i2t":
+        return images, captions[best.places], best.scores
+    return captions, images[best.places], best.scores
 
 
 def _by_ids(rows: Ids, datasets: Ids, ids: Ids) -> Ids:
     """The rows in the order of data sets and ids."""
-    return rows[np.lexsort((ids[rows], datasets[rows]))]
+    order = np.lexsort((ids[rows], datasets[rows]))
+    return rows[order]
 
 
 def pairs_of(scored: Mapping[str, Scored], captions: int) -> Pairs:
     """List the pairs of all queries with their candidates."""
-    of_directions = [keys_of(name, each.places, captions) for name, each in scored.items()]
-    keys = np.unique(np.concatenate([keys.reshape(-1) for keys in of_directions]))
+    of_directions = []
+    for name, candidates in scored.items():
+        keys = keys_of(name, candidates.places, captions)
+        of_directions.append(keys.reshape(-1))
+    keys = np.unique(np.concatenate(of_directions))
     keys = keys[keys >= 0]
     return Pairs(keys // captions, keys % captions)
 
@@ -148,5 +159,9 @@ def with_scores(
 def keys_of(name: str, places: Ids, captions: int) -> Ids:
     """A number for each pair, -1 for none: int64 [Q, k]."""
     query = np.arange(len(places))[:, None]
-    keys = query * captions + places if name.endswith("i2t") else places * captions + query
-    return np.where(places < 0, -1, keys)
+    image = places
+    caption = query
+    if name.endswith("i2t"):
+        image = query
+        caption = places
+    return np.where(places < 0, -1, image * captions + caption)

@@ -37,7 +37,8 @@ class PixelScorer(ABC):
     gives_logits = True
 
     def __init__(self, name: str, source: PairSource) -> None:
-        folder = weights.folder(name, f"{self.kind} checkpoint", f"name it as {self.kind}:FOLDER")
+        how = f"name it as {self.kind}:FOLDER"
+        folder = weights.folder(name, f"{self.kind} checkpoint", how)
         kind = getattr(transformers, self.network)
         config = pretrained.configuration(folder, self.network)
         if not isinstance(config, kind.config_class):
@@ -52,7 +53,9 @@ class PixelScorer(ABC):
         self.processing = str(self.processor).replace(str(folder), "")
         self.model.to(device.require(source.device))
         self.weights = weights.digest(self.model)
-        self.name = folder.resolve().name if folder.as_posix() == name else name
+        self.name = name
+        if folder.as_posix() == name:
+            self.name = folder.resolve().name
         self.source = source
         self.images = Manifest.load(source.paths.manifest(source.images))
         self.captions = Manifest.load(source.paths.manifest(source.captions))
@@ -109,9 +112,10 @@ class PixelScorer(ABC):
         named.
         """
         pictures = [self._decoded(row) for row in rows]
-        row, narrow = min(
-            zip(rows, pictures, strict=True), key=lambda each: min(each[1].size) / max(each[1].size)
-        )
+        ratios = [min(picture.size) / max(picture.size) for picture in pictures]
+        narrowest = ratios.index(min(ratios))
+        row = rows[narrowest]
+        narrow = pictures[narrowest]
         with refusing(
             ValueError,
             lambda error: (
@@ -119,9 +123,10 @@ class PixelScorer(ABC):
                 f"{self.name} does not prepare it or another of {len(rows)} images: {first_line(error)}"
             ),
         ):
-            return self.processor(
+            inputs = self.processor(
                 images=pictures, text=texts, padding=True, truncation=True, return_tensors="pt"
-            ).to(self.source.device)
+            )
+            return inputs.to(self.source.device)
 
     def _decoded(self, row: int) -> Any:
         path = self._path(row)
@@ -151,7 +156,8 @@ class Shared(nn.Module):
     def forward(self, pixel_values: Tensor, **options: Any) -> BaseModelOutputWithPooling:
         """Compute the states of the images of pairs."""
         states = self.network(pixel_values=pixel_values, **options).last_hidden_state
-        return BaseModelOutputWithPooling(last_hidden_state=states[self.image.to(states.device)])
+        image = self.image.to(states.device)
+        return BaseModelOutputWithPooling(last_hidden_state=states[image])
 
 
 class Blip(PixelScorer):
@@ -167,7 +173,8 @@ class Blip(PixelScorer):
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
         self.model.vision_model.image = image
-        return _difference(getattr(self.model(**inputs, **self.options), self.logits))
+        output = self.model(**inputs, **self.options)
+        return _difference(getattr(output, self.logits))
 
 
 class Blip2(Blip):
@@ -186,13 +193,14 @@ class Vilt(PixelScorer):
     network = "ViltForImageAndTextRetrieval"
 
     def scores(self, inputs: dict[str, Tensor], image: Tensor) -> Tensor:
-        pixels = {
-            name: value[image.to(value.device)]
-            for name, value in inputs.items()
-            if name.startswith("pixel_")
-        }
-        logits: Tensor = self.model(**inputs | pixels).logits
-        return _difference(logits) if logits.shape[1] == 2 else logits[:, 0]
+        of_pairs = dict(inputs)
+        for name, value in inputs.items():
+            if name.startswith("pixel_"):
+                of_pairs[name] = value[image.to(value.device)]
+        logits: Tensor = self.model(**of_pairs).logits
+        if logits.shape[1] == 2:
+            return _difference(logits)
+        return logits[:, 0]
 
 
 class BridgeTower(Vilt):

@@ -42,14 +42,16 @@ def made_from(
     of_scorer = _of_scorer(scorer, place)
     further_members = [member for member in of_scorer.members if member.head not in made.heads]
     protocol, folds = request.protocol
+    roles = [
+        _role(made.checkpoints, made.fused_by, made.steps),
+        _role(_checkpoints(of_scorer), of_scorer.fusion, of_scorer.steps),
+    ]
+    untrained = dict.fromkeys([*made.untrained, *of_scorer.untrained])
     return Reranked(
         source=made,
         named=request.named,
         retriever=retriever.name,
-        roles=[
-            _role(made.checkpoints, made.fused_by, made.steps),
-            _role(_checkpoints(of_scorer), of_scorer.fusion, of_scorer.steps),
-        ],
+        roles=roles,
         scorer=_described(scorer, place, request),
         k=request.k,
         combine=request.combine,
@@ -57,7 +59,7 @@ def made_from(
         logits=scorer.gives_logits,
         protocol=Folds(name=protocol, folds=folds),
         features={**made.features, **of_scorer.features},
-        untrained=list(dict.fromkeys([*made.untrained, *of_scorer.untrained])),
+        untrained=list(untrained),
         members=[*made.members, *further_members],
         distractors=list(distractors),
         tuned=request.tuned or {},

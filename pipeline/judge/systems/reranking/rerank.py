@@ -88,7 +88,7 @@ class Job:
         """Compose the facts of the system; `tuned` says how k and `how` were chosen, if they
         were.
         """
-        datasets = [each.made_from.dataset for each in self.distractors]
+        datasets = [store.made_from.dataset for store in self.distractors]
         request = self.request(tuned, scorer)
         return made_from(self.retriever, scorer, self.scorer[1], request, datasets)
 
@@ -96,9 +96,8 @@ class Job:
         """The source that pairs the images of one of the pool's data sets with the captions of
         another.
         """
-        return replace(
-            self.source, images=self.pool.datasets[images], captions=self.pool.datasets[captions]
-        )
+        datasets = self.pool.datasets
+        return replace(self.source, images=datasets[images], captions=datasets[captions])
 
 
 class Outcome(NamedTuple):
@@ -125,7 +124,8 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
     inputs = _inputs(job, scorers)
     differs = _differs_before_ordering(job, request, inputs)
     if_changed: IfChanged = "redo"
-    if not job.redo and differs is not None and differs.because in ("request", "made_from"):
+    is_other = differs is not None and differs.because in ("request", "made_from")
+    if is_other and not job.redo:
         if_changed = "refuse"
     with making(job.path, request, inputs, if_changed=if_changed) as draft:
         if draft is None:
@@ -150,10 +150,10 @@ def rerank(job: Job, executor: Executor | None = None, report: Report | None = N
             job = replace(job, k=k, how=how)
         made = job.made_from(scorers[0], tuned)
         arrays: dict[str, np.ndarray] = {}
-        for name, each in scored_candidates.items():
-            arrays[f"{name}_candidates"] = each.places
-            arrays[f"{name}_retrieved"] = each.retrieved
-            arrays[f"{name}_scores"] = each.scores
+        for name, of_direction in scored_candidates.items():
+            arrays[f"{name}_candidates"] = of_direction.places
+            arrays[f"{name}_retrieved"] = of_direction.retrieved
+            arrays[f"{name}_scores"] = of_direction.scores
         layout.begin(draft, layout.ids_of(job.retriever) | arrays, made)
     if pieces is not None:
         pieces.remove()
@@ -168,9 +168,15 @@ def _opened(job: Job) -> dict[tuple[int, int], PairScorer]:
     """Open a scorer for each two data sets that are paired, by their positions in the pool, the
     queries' own first.
     """
-    datasets = range(1, len(job.pool.datasets))
-    paired = [(0, 0), *((0, each) for each in datasets), *((each, 0) for each in datasets)]
-    return {each: shards.open_scorer(*job.scorer, job.source_of(*each)) for each in paired}
+    of_distractors = range(1, len(job.pool.datasets))
+    paired = [(0, 0)]
+    paired += [(0, captions) for captions in of_distractors]
+    paired += [(images, 0) for images in of_distractors]
+    opened = {}
+    for images, captions in paired:
+        source = job.source_of(images, captions)
+        opened[images, captions] = shards.open_scorer(*job.scorer, source)
+    return opened
 
 
 def _inputs(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
@@ -178,10 +184,10 @@ def _inputs(job: Job, scorers: list[PairScorer]) -> dict[str, Reference]:
     distractors.
     """
     kind, _ = job.scorer
-    described = [
-        Reference(kind=kind, name=_name(job, scorer), identity=identity(scorer))
-        for scorer in scorers
-    ]
+    described = []
+    for scorer in scorers:
+        name = _name(job, scorer)
+        described.append(Reference(kind=kind, name=name, identity=identity(scorer)))
     references = {"retriever": job.retriever.reference}
     references |= getattr(scorers[0], "references", {"scorer": described[0]})
     for number, scorer_reference in enumerate(described[1:], 1):
@@ -253,18 +259,19 @@ def _score(
         pool, job.protocol, job.k, job.block_megabytes, report.queries, job.index
     )
     pairs = candidates.pairs_of(to_score, captions)
-    made_from = {key: identity(each) for key, each in scorers.items()}
-    parts = shards.divide(
-        pool,
-        pairs,
-        {key: (*job.scorer, job.source_of(*key), each) for key, each in made_from.items()},
-    )
-    distractors = [each.reference.identity for each in job.distractors]
+    opened_from = {}
+    made_from = []
+    for datasets, scorer in scorers.items():
+        same = identity(scorer)
+        opened_from[datasets] = (*job.scorer, job.source_of(*datasets), same)
+        made_from.append([*datasets, same])
+    parts = shards.divide(pool, pairs, opened_from)
+    distractors = [store.reference.identity for store in job.distractors]
     request = {
         "retriever": job.retriever.reference.identity,
         "distractors": distractors,
         "shard": shards.SHARD,
-        "scorers": [[*key, each] for key, each in made_from.items()],
+        "scorers": made_from,
         "versions": dict(versions),
         "pairs": shards.digest_of(pool, pairs),
     }

@@ -47,7 +47,9 @@ def open_scorer(kind: str, name: str, source: PairSource) -> PairScorer:
 def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
     """Score one shard."""
     key = task.kind, task.name, task.source, task.made_from
-    scorer = _opened.get(key) or open_scorer(*key[:3])
+    scorer = _opened.get(key)
+    if scorer is None:
+        scorer = open_scorer(task.kind, task.name, task.source)
     if key not in _opened:
         raise InputError(f"{task.name}: is another scorer than when the run began; run again")
 
@@ -63,9 +65,10 @@ def score(task: Shard, wanted: tasks.Wanted) -> dict[str, Singles]:
         )
     wrong = np.flatnonzero(~np.isfinite(scores))
     if len(wrong):
+        pair = wrong[0]
         raise InputError(
-            f"{task.name}: gives {scores[wrong[0]]} for image {task.image_ids[wrong[0]]} and caption "
-            f"{task.caption_ids[wrong[0]]}"
+            f"{task.name}: gives {scores[pair]} for image {task.image_ids[pair]} and caption "
+            f"{task.caption_ids[pair]}"
         )
     return {"scores": scores}
 
@@ -79,7 +82,8 @@ def divide(
     of_image, image, of_caption, caption = _items(pool, pairs)
     parts = []
     for rows in _cut(pairs.image, of_image * len(pool.datasets) + of_caption):
-        scorer = scorers[int(of_image[rows[0]]), int(of_caption[rows[0]])]
+        first = rows[0]
+        scorer = scorers[int(of_image[first]), int(of_caption[first])]
         parts.append(Shard(*scorer, rows, image[rows], caption[rows]))
     return parts
 

@@ -28,12 +28,13 @@ class StoredSystem:
     gives_logits = False  # Always False
 
     def __init__(self, name: str, source: PairSource) -> None:
-        if not source.images == source.captions == source.dataset:
-            raise InputError(
-                f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
-                f"{source.images if source.images != source.dataset else source.captions} are wanted; "
-                "rerank by a head that scores pairs, or leave out --distractors"
-            )
+        for dataset in (source.images, source.captions):
+            if dataset != source.dataset:
+                raise InputError(
+                    f"{name}: a system's stored scores are of {source.dataset} alone, and distractors of "
+                    f"{dataset} are wanted; rerank by a head that scores pairs, or leave out "
+                    "--distractors"
+                )
         self.store = System.open_named(source.paths.similarity(source.dataset, name, source.split))
         _ = self.store.similarity  # refuses a system without one
 

@@ -1,5 +1,6 @@
 """k and the weight of a combination, chosen on the validation split."""
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -35,8 +36,11 @@ def choices(
     k: int | Literal["all"], scored: int, combination: str
 ) -> Iterator[tuple[int | Literal["all"], Combination]]:
     """List the choices of k and weight that are tried."""
-    weights = [0.0] if combination == "scorer" else [step / STEPS for step in range(STEPS + 1)]
-    for size in (*(each for each in KS if each < scored), k):
+    weights = [0.0]
+    if combination != "scorer":
+        weights = [step / STEPS for step in range(STEPS + 1)]
+    smaller = [size for size in KS if size < scored]
+    for size in (*smaller, k):
         for weight in weights:
             yield size, Combination(combination, weight)
 
@@ -47,16 +51,20 @@ def tune(
     """Choose k and the weight with the largest RSUM on the split val; with several languages, the
     largest mean.
     """
-    least = min(each.places.shape[1] for each in found.values())
-    best: tuple[float, int | Literal["all"], Combination] | None = None
+    least = min(candidates.places.shape[1] for candidates in found.values())
+    best: tuple[int | Literal["all"], Combination] | None = None
+    best_rsum = -math.inf
     tried = 0
     for k, how in choices(record.k, least, record.combine):
-        rsum = _rsum(retriever, found, record.changed(k=k, weight=how.weight), block_megabytes)
+        as_chosen = record.changed(k=k, weight=how.weight)
+        rsum = _rsum(retriever, found, as_chosen, block_megabytes)
         tried += 1
-        if best is None or rsum > best[0] + 1e-9:
-            best = rsum, k, how
+        if best is None or rsum > best_rsum + 1e-9:
+            best_rsum = rsum
+            best = k, how
     assert best is not None
-    return best[1], best[2], {"split": "val", "tried": tried, "RSUM": best[0]}
+    k, how = best
+    return k, how, {"split": "val", "tried": tried, "RSUM": best_rsum}
 
 
 def _rsum(

@@ -35,5 +35,7 @@ def embedded_heads(run: "Run") -> list[str]:
     """
     from pipeline.foundation.settings.paths import heads
 
-    banks = [step for step in run.rescorers if build(step.name, **step.options).bank == "train"]
-    return [name for name, (recipe, *_) in heads(run).items() if banks and recipe in run.recipes]
+    banks = [build(step.name, **step.options).bank for step in run.rescorers]
+    if "train" not in banks:
+        return []
+    return [name for name, (recipe, *_) in heads(run).items() if recipe in run.recipes]
