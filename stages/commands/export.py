@@ -6,8 +6,22 @@ from typing import Annotated
 
 import click
 
+from pipeline.make.dual_encoders import places
+from pipeline.make.training.exporters import EXPORTERS
 from stages import declared, options
 from stages.arguments import Source
+from stages.values import OneOf
+
+
+class _Library(OneOf):
+    """A library that heads are written for, or that encoders are of."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys([*EXPORTERS, *places.libraries()]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,15 +29,14 @@ class ExportOptions(declared.Options):
     """Write HEAD, a trained head's name or folder or tuned:FOLDER, for use without this package.
 
     onnx: images.onnx reads items of images, captions.onnx token ids of captions, which
-        tokenizer.json makes of texts; both give unit vectors. Every head of two towers on stored
-        features can be written so.
+    tokenizer.json makes of texts; both give unit vectors. Every head of two towers on stored
+    features can be written so.
 
     sentence-transformers: a folder that SentenceTransformer opens, for captions alone. It has
     modules for a pretrained text encoder with the pooling mean, max or cls.
 
     A dual encoder of `pipeline finetune`, tuned:FOLDER, becomes a whole model of the library that
-    it is of, with the adapters in its weights: transformers, open_clip (opened as local-dir:FOLDER)
-    or sentence-transformers.
+    it is of, such as transformers, with the adapters in its weights.
 
     Example: pipeline export vse2ad-region-bigru-s0 --to onnx
 
@@ -38,7 +51,7 @@ class ExportOptions(declared.Options):
         str,
         click.option(
             "--to",
-            type=click.Choice(["onnx", "sentence-transformers", "transformers", "open_clip"]),
+            type=_Library(),
             required=True,
             help="The other library.",
         ),

@@ -25,7 +25,7 @@ class FinetuneOptions(declared.Options):
 
     Example: pipeline finetune flickr8k --system clip:models/clip-vit-base-patch32 --recipe lora
 
-    Example: pipeline finetune --system open_clip:models/b32 --recipe lora -S
+    Example: pipeline finetune --system siglip:models/b16 --recipe lora -S
         finetuning.lora.pieces=8
     """
 

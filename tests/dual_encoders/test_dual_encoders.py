@@ -23,7 +23,7 @@ from pipeline.foundation.compute.tasks import InProcess
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make import dual_encoders
-from pipeline.make.dual_encoders import base, embedding, record
+from pipeline.make.dual_encoders import DUAL_ENCODERS, base, embedding, places, record
 from pipeline.make.dual_encoders.base import Usage
 
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
@@ -453,6 +453,11 @@ def test_what_is_no_folder_of_a_model_is_named(folders: dict[str, Path], tmp_pat
     ):
         with pytest.raises(InputError, match=said):
             dual_encoders.check(model.format(tmp_path))
+
+
+def test_every_library_of_encoders_can_be_named_without_importing_it() -> None:
+    classes = [DUAL_ENCODERS[kind] for kind in DUAL_ENCODERS if DUAL_ENCODERS.is_built_in(kind)]
+    assert {*places.libraries()} == {getattr(each, "library", "transformers") for each in classes}
 
 
 def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> None:

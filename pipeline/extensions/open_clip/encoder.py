@@ -38,7 +38,7 @@ class OpenClip(DualEncoder):
     checkpoint.
     """
 
-    library = "open_clip"
+    library = places.PLACES.library
 
     def __init__(self, place: str, usage: Usage) -> None:
         self.usage = usage

@@ -46,7 +46,7 @@ def find(place: str) -> Path:
     return folder
 
 
-PLACES = Places(find, "a checkpoint of OpenCLIP's training")
+PLACES = Places(find, "open_clip", "a checkpoint of OpenCLIP's training")
 
 
 def is_checkpoint(place: str) -> bool:

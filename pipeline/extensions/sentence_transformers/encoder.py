@@ -39,7 +39,7 @@ class SentenceTransformersEncoder(DualEncoder):
     `per_token`.
     """
 
-    library = "sentence-transformers"
+    library = places.PLACES.library
 
     def __init__(self, folder: Path, usage: Usage) -> None:
         self.folder = folder

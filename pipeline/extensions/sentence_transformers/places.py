@@ -20,4 +20,4 @@ def find(place: str) -> Path:
     return folder
 
 
-PLACES = Places(find)
+PLACES = Places(find, "sentence-transformers")

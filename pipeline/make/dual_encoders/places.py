@@ -34,6 +34,7 @@ class Places:
 
     # The place as it is opened, such as a folder; InputError for what is none.
     find: Callable[[str], Path]
+    library: str  # As `DualEncoder.library`
     file: str | None = None  # What a single file of this kind is
 
 
@@ -61,6 +62,11 @@ def _of_extensions() -> dict[str, Places]:
     """The kinds that extensions add, and where their models are."""
     added = extension.parts("encoder_places")
     return {kind: imported(place) for kind, place in added.items()}
+
+
+def libraries() -> list[str]:
+    """The libraries that encoders are models of."""
+    return ["transformers", *(places.library for places in _of_extensions().values())]
 
 
 def transformers(place: str, model_types: Sequence[str]) -> Path:
