@@ -36,10 +36,9 @@ def _products(
     one: Sequence[np.ndarray], other: Sequence[np.ndarray], weights: Sequence[float]
 ) -> Similarity:
     """The weighted sum of the inner products of heads' vectors."""
-    products = [
-        retrieval.Embeddings(vectors, other_vectors, double=True)
-        for vectors, other_vectors in zip(one, other, strict=True)
-    ]
+    products = []
+    for vectors, other_vectors in zip(one, other, strict=True):
+        products.append(retrieval.Embeddings(vectors, other_vectors, double=True))
     return WeightedSum(products, weights)
 
 
@@ -68,9 +67,11 @@ def of_train(
     captions = [store.vectors("caption") for store in test]
     bank_images = [store.vectors_of("image", train.image_ids, whole) for store in embedded]
     bank_captions = [store.vectors_of("caption", train.caption_ids, whole) for store in embedded]
+    to_bank_captions = _products(images, bank_captions, weights)
+    to_bank_images = _products(bank_images, captions, weights)
     return Bank(
-        _products(images, bank_captions, weights),
-        _products(bank_images, captions, weights),
+        to_bank_captions,
+        to_bank_images,
         lambda: _products(images, bank_images, weights),
         lambda: _products(bank_captions, captions, weights),
     )

@@ -48,7 +48,8 @@ def mean_of_greatest(k: int) -> Callable[[Floats], Floats]:
         if width > k:
             rows = np.partition(rows, width - k, axis=1)[:, -k:]
         # Sorted, so that equal rows have equal means.
-        return np.asarray(np.sort(rows, axis=1).mean(1))
+        in_order = np.sort(rows, axis=1)
+        return np.asarray(in_order.mean(1))
 
     return mean
 
@@ -59,7 +60,8 @@ def log_sum_exp(beta: float) -> Callable[[Floats], Floats]:
     def total(rows: Floats) -> Floats:
         scaled = beta * rows
         greatest = scaled.max(1)
-        return np.asarray(greatest + np.log(np.exp(scaled - greatest[:, None]).sum(1)))
+        sums = np.exp(scaled - greatest[:, None]).sum(1)
+        return np.asarray(greatest + np.log(sums))
 
     return total
 
@@ -182,9 +184,10 @@ class DualSoftmax(_BySoftmax):
     def rescore(self, scores: Similarity, bank: Bank) -> PerDirection:
         """Multiply each similarity by its softmax over the bank's queries."""
         total = log_sum_exp(self.beta)
+        of_captions = of_each(bank.images, "t2i", total)
+        of_images = of_each(bank.captions, "i2t", total)
         return Directions(
-            self._shared(scores, True, of_each(bank.images, "t2i", total)),
-            self._shared(scores, False, of_each(bank.captions, "i2t", total)),
+            self._shared(scores, True, of_captions), self._shared(scores, False, of_images)
         )
 
     def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
@@ -256,7 +259,10 @@ class QBNorm(_BySoftmax):
 def _lowered(scores: Similarity, by_image: bool, totals: Floats, are_hubs: Marks) -> Similarity:
     """Subtract the candidates' totals for queries whose best candidate is a hub."""
     direction: Direction = "i2t" if by_image else "t2i"
-    reach_hubs = [(best(part, 1) & are_hubs).any(1) for part in blocks(scores, direction)]
+    reach_hubs = []
+    for part in blocks(scores, direction):
+        are_best_hubs = best(part, 1) & are_hubs
+        reach_hubs.append(are_best_hubs.any(1))
     reaches = np.concatenate(reach_hubs).astype(np.float64)
 
     def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
@@ -270,10 +276,12 @@ def best(queries: Floats, k: int) -> Marks:
     width = queries.shape[1]
     if k >= width:
         return np.ones(queries.shape, bool)
-    least = np.partition(queries, width - k, axis=1)[:, width - k]
-    return np.asarray(queries >= least[:, None])
+    place = width - k
+    least = np.partition(queries, place, axis=1)[:, place, None]
+    return np.asarray(queries >= least)
 
 
 def hubs(blocks: Iterable[Floats], k: int) -> Marks:
     """Find the candidates that are among the k best of any query."""
-    return np.asarray(np.logical_or.reduce([best(block, k).any(0) for block in blocks]))
+    of_blocks = [best(block, k).any(0) for block in blocks]
+    return np.asarray(np.logical_or.reduce(of_blocks))

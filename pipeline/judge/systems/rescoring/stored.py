@@ -77,14 +77,21 @@ def _embedded(source: System, paths: Paths) -> list[System]:
             "without; take --bank test, the queries that are ranked"
         )
     # What begins the name that a head's system has on other data.
-    before = "" if trained_on == dataset else f"{trained_on}-"
-    members = {
-        member.head if member.encoder else before + member.head: member for member in made.members
-    }
+    before = ""
+    if trained_on != dataset:
+        before = f"{trained_on}-"
+    members = {}
+    for member in made.members:
+        of_system = member.head
+        if not member.encoder:
+            of_system = before + member.head
+        members[of_system] = member
     names, _ = banks.heads_of(source)
+    if len(names) == 1:  # whatever the system is called
+        members = {names[0]: made.members[0]}
     stores = []
     for name in names:
-        member = made.members[0] if len(names) == 1 else members.get(name, Member(head=name))
+        member = members.get(name, Member(head=name))
         if member.encoder:
             path = paths.encoded(dataset, name)
             how = f"--system … --name {name}"

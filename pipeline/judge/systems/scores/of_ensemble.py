@@ -39,6 +39,12 @@ def made_from(request: FuseRequest, members: Sequence[System]) -> Ensemble:
         members=[member.name for member in members],
         tuned=request.tuned or {},
     )
+    recipe = _of_all([made.recipe for made in facts])
+    text = _of_all([made.text for made in facts])
+    seed = _of_all([made.seed for made in facts])
+    untrained = _each_once([made.untrained for made in facts])
+    files = _each_once([made.files for made in facts])
+    sees_queries = any(made.has_seen_queries for made in facts)
     return Ensemble(
         name=letters(tuple(request.features)) or request.name,
         dataset=first.dataset,
@@ -47,24 +53,26 @@ def made_from(request: FuseRequest, members: Sequence[System]) -> Ensemble:
         languages=first.languages,
         lacks=_lacks(facts),
         left_out=_left_out(members, request.keep_common),
-        recipe=_of_all([made.recipe for made in facts]),
-        text=_of_all([made.text for made in facts]),
-        seed=_of_all([made.seed for made in facts]),
+        recipe=recipe,
+        text=text,
+        seed=seed,
         trained_on=first.training_data,
         features=_engines(facts),
-        untrained=_each_once([made.untrained for made in facts]),
+        untrained=untrained,
         members=_heads(facts),
         fusion=fusion,
         protocol=_protocol(members),
-        sees_queries=any(made.has_seen_queries for made in facts),
-        files=_each_once([made.files for made in facts]),
+        sees_queries=sees_queries,
+        files=files,
     )
 
 
 def _of_all(values: Sequence[Value | None]) -> Value | None:
     """The value in which all members are alike; None if they differ, since their names say it."""
     first = values[0]
-    return first if all(value == first for value in values) else None
+    if all(value == first for value in values):
+        return first
+    return None
 
 
 def _each_once(lists: Sequence[Sequence[str]]) -> list[str]:

@@ -83,14 +83,14 @@ def write(
             candidates = system.ids(answering)[best].tolist()
             for query, row, values in zip(queries, candidates, scores.tolist(), strict=True):
                 key = f"{asking}:{query}"
-                listed = [f"{answering}:{candidate}" for candidate in row]
+                documents = [f"{answering}:{candidate}" for candidate in row]
+                listed = zip(documents, values, strict=True)
                 if as_json:
                     if written:
                         file.write(",\n")
-                    score_of = dict(zip(listed, values, strict=True))
-                    file.write(f'"{key}": {json.dumps(score_of)}')
+                    file.write(f'"{key}": {json.dumps(dict(listed))}')
                 else:
-                    for rank, (document, value) in enumerate(zip(listed, values, strict=True), 1):
+                    for rank, (document, value) in enumerate(listed, 1):
                         file.write(f"{key} Q0 {document} {rank} {value!r} {name}\n")
                 written += 1
         if as_json:
@@ -108,12 +108,11 @@ def read(
     of_images: list[Run] = []
     of_captions: list[Run] = []
     rows = evaluation.judgements.rows.Rows(path, evaluation.judgements.columns.RUN)
+    names = names or evaluation.judgements.names.Names()
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:
             _refuse_other_order(path, table)
-        image, caption, asks, _ = rows.pairs(
-            table, numbers, names or evaluation.judgements.names.Names()
-        )
+        image, caption, asks, _ = rows.pairs(table, numbers, names)
         score, rank = _scores(rows, table, numbers)
         if rows.left_out:  # without a row, what is below it would be ranked higher
             remedy = ""
@@ -139,28 +138,28 @@ def read(
 
 def _refuse_other_order(path: Path, table: pa.Table) -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
-    texts = [
-        column.to_pylist()
-        for column in table.slice(0, evaluation.judgements.appearance.ROWS).columns
-    ]
-    first_rows = list(zip(*texts, strict=True))
-    seen = evaluation.judgements.appearance.columns(first_rows)
+    appearance = evaluation.judgements.appearance
+    first_rows = table.slice(0, appearance.ROWS)
+    texts = [column.to_pylist() for column in first_rows.columns]
+    seen = appearance.columns(list(zip(*texts, strict=True)))
     column_of = dict(zip(table.column_names, seen, strict=True))
     query = column_of["query"]
     document = column_of["document"]
     rank = column_of.get("rank")
     value = column_of["score"]
-    no_scores = [query, document] if rank is None else [query, document, rank]
+    no_scores = [query, document]
+    if rank is not None:
+        no_scores.append(rank)
     has_scores_elsewhere = any(column.kind == "scores" for column in no_scores)
     has_documents_last = (
         document.kind == "ranks" and value.kind == "whole" and value.different > document.different
     )
     has_text_last = value.is_text or query.first == "Q0"
     is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
-    if is_wrong and table.num_rows >= evaluation.judgements.appearance.FEWEST:
+    if is_wrong and table.num_rows >= appearance.FEWEST:
         raise InputError(
             f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
-            f"{evaluation.judgements.appearance.described(seen)}; give it a header, such as query,candidate,score"
+            f"{appearance.described(seen)}; give it a header, such as query,candidate,score"
         )
 
 
@@ -178,18 +177,20 @@ def _scores(rows: Rows, table: pa.Table, numbers: Ids) -> tuple[Floats, Floats |
 
 
 def _part(run: Run, rows: Marks) -> Run:
-    rank = None if run.rank is None else run.rank[rows]
-    return Run(run.query[rows], run.candidate[rows], run.score[rows], rank)
+    part = Run(run.query[rows], run.candidate[rows], run.score[rows])
+    if run.rank is None:
+        return part
+    return part._replace(rank=run.rank[rows])
 
 
 def _joined(parts: Sequence[Run]) -> Run:
+    query = np.concatenate([part.query for part in parts])
+    candidate = np.concatenate([part.candidate for part in parts])
+    score = np.concatenate([part.score for part in parts])
     ranks = [part.rank for part in parts if part.rank is not None]
-    return Run(
-        np.concatenate([part.query for part in parts]),
-        np.concatenate([part.candidate for part in parts]),
-        np.concatenate([part.score for part in parts]),
-        np.concatenate(ranks) if ranks else None,
-    )
+    if not ranks:
+        return Run(query, candidate, score)
+    return Run(query, candidate, score, np.concatenate(ranks))
 
 
 def _are_ranks(parts: Iterable[Run]) -> bool:
@@ -224,7 +225,9 @@ def _order(run: Mapping[Direction, Run]) -> Order:
 
 def _known(rank: Floats | None) -> Floats | None:
     """Ranks, if they are numbers that differ."""
-    if rank is None or not np.isfinite(rank).all() or len(np.unique(rank)) < 2:
+    if rank is None or not np.isfinite(rank).all():
+        return None
+    if len(np.unique(rank)) < 2:
         return None
     return rank
 
@@ -241,8 +244,9 @@ def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
     query = run.query[order]
     candidate = run.candidate[order]
     score = run.score[order]
-    is_repeated = (query[1:] == query[:-1]) & (candidate[1:] == candidate[:-1])
-    again = np.flatnonzero(is_repeated) + 1
+    is_same_query = query[1:] == query[:-1]
+    is_same_candidate = candidate[1:] == candidate[:-1]
+    again = np.flatnonzero(is_same_query & is_same_candidate) + 1
     contradicting = again[score[again] != score[again - 1]]
     if contradicting.size:
         row = contradicting[0]
@@ -256,4 +260,6 @@ def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
             InputWarning,
             stacklevel=2,
         )
-    return Run(np.delete(query, again), np.delete(candidate, again), np.delete(score, again))
+    query = np.delete(query, again)
+    candidate = np.delete(candidate, again)
+    return Run(query, candidate, np.delete(score, again))
