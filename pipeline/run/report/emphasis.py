@@ -61,19 +61,20 @@ class Rule:
     ) -> dict[tuple[int, MetricKey], Colour]:
         """Row and column of each bold number -> its colour."""
         marked: dict[tuple[int, MetricKey], Colour] = {}
-        for column, group, values in self._competing(rows, columns):
-            if len(values) < 2 and not lone:
+        for column, group, competing_numbers in self._competing(rows, columns):
+            if len(competing_numbers) < 2 and not lone:
                 continue
-            first = best(values, column.less_is_better)
+            best_rows = best(competing_numbers, column.less_is_better)
             if tests:
-                tested = {index: rows[index].tested.get(column.key) for index in values}
-                first |= tests.tied(tested, first)
+                tested = {index: rows[index].tested.get(column.key) for index in competing_numbers}
+                best_rows |= tests.tied(tested, best_rows)
             colour: Colour = "red" if self.two_sums else GROUP_COLOURS.get(group, "black")
-            for index in sorted(first):
+            for index in sorted(best_rows):
                 marked[index, column.key] = colour
-            if self.two_sums and len(first) == 1:
-                rest = {index: value for index, value in values.items() if index not in first}
-                for index in best(rest, column.less_is_better):
+            if self.two_sums and len(best_rows) == 1:
+                other_rows = competing_numbers.keys() - best_rows
+                other_numbers = {index: competing_numbers[index] for index in other_rows}
+                for index in best(other_numbers, column.less_is_better):
                     marked[index, column.key] = "black"
         return marked
 
@@ -166,46 +167,47 @@ class PairedTests:
         """The rows of a column that tie with the best, by index."""
         if len(tested) < 2:
             return set()
-        known = self._alike(tested)
-        self._tested.add(bool(known))
-        if not known:
+        testable = self._alike(tested)
+        self._tested.add(bool(testable))
+        if not testable:
             return set()
-        at = STATISTICS.index(known[min(first)].statistic)
-        leader = max(first, key=lambda index: float(known[index].hits.statistics[at]))
-        chances_of_pairs = self._of([column.hits for column in known.values()], len(known) - 1)
-        of_leader = chances_of_pairs[list(known).index(leader), :, at]
+        statistic = STATISTICS.index(testable[min(first)].statistic)
+        leader = max(first, key=lambda index: float(testable[index].hits.statistics[statistic]))
+        hits = [column.hits for column in testable.values()]
+        chances_of_pairs = self._of(hits, len(testable) - 1)
+        of_leader = chances_of_pairs[list(testable).index(leader), :, statistic]
         p_values = {}
-        for index, p in zip(known, of_leader, strict=True):
+        for index, p in zip(testable, of_leader, strict=True):
             if index != leader:
                 p_values[index] = float(p)
-        corrected = holm(list(p_values.values()))
-        return {index for index, p in zip(p_values, corrected, strict=True) if p >= LEVEL}
+        corrected_p_values = holm(list(p_values.values()))
+        return {index for index, p in zip(p_values, corrected_p_values, strict=True) if p >= LEVEL}
 
     @staticmethod
     def _alike(tested: Mapping[int, TestedColumn | None]) -> dict[int, TestedColumn]:
         """The rows of a column if all can be tested, on the same queries; {} otherwise."""
-        known = {index: column for index, column in tested.items() if column}
-        queries = {column.hits.queries for column in known.values()}
-        if len(known) < len(tested) or len(queries) != 1:
+        testable = {index: column for index, column in tested.items() if column}
+        queries = {column.hits.queries for column in testable.values()}
+        if len(testable) < len(tested) or len(queries) != 1:
             return {}
-        return known
+        return testable
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
         """The letters of a column's rows, by index: rows that share one do not differ
         significantly. {} without tests.
         """
-        known = self._alike(tested)
-        if len(known) < 2:
+        testable = self._alike(tested)
+        if len(testable) < 2:
             return {}
-        columns = list(known.values())
+        columns = list(testable.values())
         hits = [column.hits for column in columns]
-        at = STATISTICS.index(columns[0].statistic)
-        pairs = list(combinations(range(len(known)), 2))
-        p_values = self._of(hits, len(pairs))[:, :, at]
+        statistic = STATISTICS.index(columns[0].statistic)
+        pairs = list(combinations(range(len(testable)), 2))
+        p_values = self._of(hits, len(pairs))[:, :, statistic]
         corrected = holm([float(p_values[pair]) for pair in pairs])
-        values = [float(system.statistics[at]) for system in hits]
+        measured_numbers = [float(system.statistics[statistic]) for system in hits]
         differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
-        return dict(zip(known, letters(values, differ), strict=True))
+        return dict(zip(testable, letters(measured_numbers, differ), strict=True))
 
     def _of(self, hits: Sequence[ImageHits], tests: int) -> Floats:
         """The p of every two systems, by as many swaps as Holm's correction of so many tests

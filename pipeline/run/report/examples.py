@@ -65,11 +65,11 @@ class Gallery:
         assert items.captions is not None
         assert items.photographs is not None
         photographs = items.photographs
-        files = []
+        photograph_names = []
         for file in photographs:
-            name = file.path.relative_to(images_folder).as_posix()
-            files.append(f"{name}, {file.part}" if file.part else name)
-        return cls(pool, items.captions, files, lambda row: photographs[row].picture())
+            file_name = file.path.relative_to(images_folder).as_posix()
+            photograph_names.append(f"{file_name}, {file.part}" if file.part else file_name)
+        return cls(pool, items.captions, photograph_names, lambda row: photographs[row].picture())
 
     @property
     def title(self) -> str:
@@ -131,18 +131,18 @@ def examples(
     scores = gallery.pool.scores
     ranks = rank(scores, gallery.truth)
     queries = ranks.t2i
-    texts = gallery.captions
+    texts_of_queries = gallery.captions
     if direction == "i2t":
         queries = ranks.i2t
-        texts = gallery.files
-    order = digest_order(texts, queries.query)
+        texts_of_queries = gallery.files
+    order = digest_order(texts_of_queries, queries.query)
     rank_of = expected_ranks(queries)
     right = gallery.right(direction)
 
     def shown_for(chosen: list[int]) -> list[Example]:
         candidates = top_candidates(scores, direction, np.array(chosen, np.int64), shown, right)
-        rows = zip(chosen, candidates.places.tolist(), candidates.best.tolist(), strict=True)
-        return [Example(query, rank_of[query], tuple(row), best) for query, row, best in rows]
+        shown_rows = zip(chosen, candidates.places.tolist(), candidates.best.tolist(), strict=True)
+        return [Example(query, rank_of[query], tuple(row), best) for query, row, best in shown_rows]
 
     first = [query for query in order if rank_of[query] == 1]
     missed = [query for query in order if rank_of[query] > shown]

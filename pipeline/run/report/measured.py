@@ -132,16 +132,16 @@ class MeasuredSystem:
         """CE, EMB, JOIN+EMB, JOIN+CE, JOIN+CO or SEP+CO of Geigle et al.; "" with heads that are no
         cross-encoders.
         """
-        of_heads = [tasks(member.settings) for member in self.members]
-        if not of_heads or not all(of_heads):
+        tasks_of_heads = [tasks(member.settings) for member in self.members]
+        if not tasks_of_heads or not all(tasks_of_heads):
             return ""
-        first = of_heads[0]
+        first_tasks = tasks_of_heads[0]
         rerank = dict(self.origin.rerank)
-        if not rerank and len(first) == 2:
+        if not rerank and len(first_tasks) == 2:
             return "JOIN+EMB"
         if not rerank:
-            return next(iter(first)).upper()
-        if len(of_heads) > 1 or SEPARATE in rerank:
+            return next(iter(first_tasks)).upper()
+        if len(tasks_of_heads) > 1 or SEPARATE in rerank:
             return "SEP+CO"
         if rerank.get("k") == "all":
             return "JOIN+CE"
@@ -191,8 +191,9 @@ def outside_benchmarks(systems: Sequence[MeasuredSystem]) -> list[list[MeasuredS
         if any(system.origin.benchmark for system in measured):
             continue
         chosen = _of_all(measured)
-        o = chosen.origin
-        test_set = (o.dataset, o.split, o.manifest, o.protocol, o.images, o.captions)
+        origin = chosen.origin
+        pool = (origin.protocol, origin.images, origin.captions)
+        test_set = (origin.dataset, origin.split, origin.manifest, *pool)
         test_sets[test_set].append(chosen)
     return list(test_sets.values())
 
@@ -223,54 +224,56 @@ def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
     a metric is missing or not finite, or if seeds of a system differ in settings.
     """
     by_origin: dict[Origin, dict[int, _Run]] = defaultdict(dict)
-    for name, result, protocol, scores in _evaluations(metrics):
-        run = _run(name, result, protocol, scores)
+    for system, result, protocol, scores in _evaluations(metrics):
+        run = _run(system, result, protocol, scores)
         origin = run.system.origin
-        before = by_origin[origin].get(run.seed)
-        if before is None:
+        run_of_seed = by_origin[origin].get(run.seed)
+        if run_of_seed is None:
             by_origin[origin][run.seed] = run
-        elif before.is_lone == run.is_lone and before.system.values != run.system.values:
-            apart = replace(origin, recipe=name)
-            by_origin[apart][run.seed] = run._replace(system=replace(run.system, origin=apart))
-        elif before.is_lone:
+        elif run_of_seed.is_lone == run.is_lone and run_of_seed.system.values != run.system.values:
+            origin_by_name = replace(origin, recipe=system)
+            renamed = replace(run.system, origin=origin_by_name)
+            by_origin[origin_by_name][run.seed] = run._replace(system=renamed)
+        elif run_of_seed.is_lone:
             by_origin[origin][run.seed] = run
-    measured = []
+    measured_systems = []
     for by_seed in by_origin.values():
         systems = [by_seed[seed].system for seed in sorted(by_seed)]
-        measured.append(_over_seeds(systems))
-    return tuple(measured)
+        measured_systems.append(_over_seeds(systems))
+    return tuple(measured_systems)
 
 
 def _evaluations(
     metrics: Mapping[str, Result],
 ) -> Iterator[tuple[str, Result, str, Mapping[str, Any]]]:
     """(system, its result, protocol, scores) for each system and protocol."""
-    for name, result in metrics.items():
+    for system, result in metrics.items():
         for protocol, scores in result.numbers.items():
-            yield name, result, protocol, scores
-        whole = result.numbers.get("coco_5k", {})
-        if "cxc" in whole.get("extended", {}):
-            yield name, result, "cxc", {**whole, "cxc": whole["extended"]["cxc"]}
+            yield system, result, protocol, scores
+        numbers_of_5k = result.numbers.get("coco_5k", {})
+        if "cxc" in numbers_of_5k.get("extended", {}):
+            cxc = numbers_of_5k["extended"]["cxc"]
+            yield system, result, "cxc", {**numbers_of_5k, "cxc": cxc}
 
 
 def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
-    first, *rest = runs
-    for run in rest:
-        why = differences(first.members, run.members)
-        if why:
+    first_seed, *other_seeds = runs
+    for run in other_seeds:
+        difference = differences(first_seed.members, run.members)
+        if difference:
             raise InputError(
-                f"metrics of {first.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
-                f"{why}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
+                f"metrics of {first_seed.systems[0]!r} and {run.systems[0]!r} are no seeds of one system: "
+                f"{difference}; train and score them alike, or leave one's seed out of run.seeds, and evaluate "
                 "again"
             )
-    values = {}
-    for column in first.values:
-        if all(column in run.values for run in rest):
-            values[column] = tuple(run.values[column][0] for run in runs)
+    values_of_columns = {}
+    for column in first_seed.values:
+        if all(column in run.values for run in other_seeds):
+            values_of_columns[column] = tuple(run.values[column][0] for run in runs)
     systems = tuple(run.systems[0] for run in runs)
-    if rest:
-        return replace(first, systems=systems, values=values, tested={})
-    return replace(first, systems=systems, values=values)
+    if other_seeds:
+        return replace(first_seed, systems=systems, values=values_of_columns, tested={})
+    return replace(first_seed, systems=systems, values=values_of_columns)
 
 
 def _reading(what: str) -> AbstractContextManager[None]:
@@ -318,8 +321,8 @@ def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
         trained_on = made.training_data
     distractors = []
     for pool in result.request.distractors:
-        data = names.dataset(pool.dataset)
-        distractors.append(f"{pool.images:,} images and {pool.captions:,} captions of {data}")
+        dataset = names.dataset(pool.dataset)
+        distractors.append(f"{pool.images:,} images and {pool.captions:,} captions of {dataset}")
     return Origin(
         dataset=made.dataset,
         split=str(made.split),
@@ -369,12 +372,12 @@ def _section(made: Made) -> str:
 def _rerank(made: Made) -> tuple[tuple[str, Any], ...]:
     if not isinstance(made, Reranked):
         return ()
-    settings = tuple((key, value) for key, value in made.step.items() if key != "name")
+    rerank_settings = tuple((key, value) for key, value in made.step.items() if key != "name")
     # A stored system as the scorer is among the members; a head that scores pairs, or a network of
     # pixels, is not.
     if made.scorer.is_system or made.scorer.checkpoint in made.checkpoints:
-        return settings
-    return (*settings, (SEPARATE, True))
+        return rerank_settings
+    return (*rerank_settings, (SEPARATE, True))
 
 
 def _members(name: str, made: Made) -> tuple[Member, ...]:
@@ -390,9 +393,10 @@ def _members(name: str, made: Made) -> tuple[Member, ...]:
 def _columns(scores: Mapping[str, Any]) -> dict[Statistic, Any]:
     """The numbers of both directions, RSUM, and mR of each language; or CxC's recalls."""
     if "cxc" in scores:
-        return flat({way: numbers for way, numbers in scores["cxc"].items() if way in TASKS})
-    columns: dict[Statistic, Any] = {name: at(scores, name) for name in STATISTICS}
-    columns |= flat({way: scores[way] for way in ("i2t", "t2i")})
-    for language, entry in scores.get("languages", {}).items():
-        columns[Statistic(language, "mR")] = entry["mR"]
+        recalls = {way: numbers for way, numbers in scores["cxc"].items() if way in TASKS}
+        return flat(recalls)
+    columns: dict[Statistic, Any] = {statistic: at(scores, statistic) for statistic in STATISTICS}
+    columns |= flat({direction: scores[direction] for direction in ("i2t", "t2i")})
+    for language, of_language in scores.get("languages", {}).items():
+        columns[Statistic(language, "mR")] = of_language["mR"]
     return columns

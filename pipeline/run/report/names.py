@@ -53,8 +53,8 @@ def _variant(recipe: str) -> str:
     paper, pooling = pooled(recipe)
     if not pooling:
         return ""
-    words = TABLES["poolings"].title(pooling, in_words=True)
-    return f"{METHODS[paper]}, {words} pooling"
+    pooling_title = TABLES["poolings"].title(pooling, in_words=True)
+    return f"{METHODS[paper]}, {pooling_title} pooling"
 
 
 def pooled(recipe: str) -> tuple[str, str]:
@@ -70,28 +70,28 @@ def title(made_from: Made) -> str:
     letters = made_from.letters
     if not letters:
         return ", ".join((of_others(made_from.members), *steps(made_from)))
-    parts = [
+    title_parts = [
         method(made_from.recipe or SEVERAL["recipe"], letters),
         features(letters),
         encoder(made_from.text or SEVERAL["text"]),
     ]
     if made_from.seed is not None:
-        parts.append(f"seed {made_from.seed}")
-    return ", ".join((*parts, *steps(made_from)))
+        title_parts.append(f"seed {made_from.seed}")
+    return ", ".join((*title_parts, *steps(made_from)))
 
 
 def steps(made_from: Made) -> tuple[str, ...]:
     """The names of the steps from the heads' scores, without the papers' mean: ("csls (bank
     test)",).
     """
-    texts = []
+    step_names = []
     origin = made_from.origin
     if isinstance(origin, Ensemble) and origin.is_own:
-        texts.append(f"ensemble {origin.name} ({origin.fusion.method})")
+        step_names.append(f"ensemble {origin.name} ({origin.fusion.method})")
     for step in made_from.steps:
         settings = ", ".join(f"{key} {value}" for key, value in step.items() if key != "name")
-        texts.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
-    return tuple(texts)
+        step_names.append(f"{step['name']} ({settings})" if settings else str(step["name"]))
+    return tuple(step_names)
 
 
 def dual_encoder(name: str, encoder: Mapping[str, Any]) -> str:
@@ -114,13 +114,13 @@ def usage(encoder: Mapping[str, Any]) -> str:
     """How a dual encoder is used: "zero-shot" or "fine-tuned on Flickr8k", and its prompt if it has
     one.
     """
-    how = ZERO_SHOT
+    how_trained = ZERO_SHOT
     if encoder.get("tuned_on"):
-        how = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}"
+        how_trained = f"{FINE_TUNED} on {dataset(encoder['tuned_on'])}"
     prompt = (encoder.get("usage") or {}).get("prompt", "{}")
     if prompt == "{}":
-        return how
-    return f"{how}, prompt “{prompt}”"
+        return how_trained
+    return f"{how_trained}, prompt “{prompt}”"
 
 
 def published_method(recipe: str) -> str:
@@ -151,8 +151,8 @@ def is_variant(recipe: str, settings: Mapping[str, Any]) -> bool:
         return True
     languages = tuple(settings.get("languages") or ())
     noise = (settings.get("noise") or {}).get("share", 0.0)
-    varied = Variation(languages=languages, noise=noise)
-    return varied != Variation() and recipe in map(varied.name, METHODS)
+    variation = Variation(languages=languages, noise=noise)
+    return variation != Variation() and recipe in map(variation.name, METHODS)
 
 
 OTHER = "other"
@@ -162,21 +162,23 @@ NETWORKS = from_yaml(published.text("networks.yaml"))
 
 
 def _papers() -> dict[tuple[str, str, str, str], str]:
-    names = {}
-    for described in NETWORKS:
-        network = described.get("network", "")
-        for engine in described["engines"]:
-            for weights in described["weights"]:
-                names[described["feature"], engine, network, weights] = described["name"]
-    return names
+    network_names = {}
+    for paper_network in NETWORKS:
+        network = paper_network.get("network", "")
+        for engine in paper_network["engines"]:
+            for weights in paper_network["weights"]:
+                network_names[paper_network["feature"], engine, network, weights] = paper_network[
+                    "name"
+                ]
+    return network_names
 
 
 def _imported() -> dict[tuple[str, str], str]:
-    names = {}
-    for described in NETWORKS:
-        for features in described["features"]:
-            names[described["feature"], features] = described["name"]
-    return names
+    network_names = {}
+    for paper_network in NETWORKS:
+        for features in paper_network["features"]:
+            network_names[paper_network["feature"], features] = paper_network["name"]
+    return network_names
 
 
 # (Feature, engine, its network or "", weights) -> the papers' network.
@@ -215,9 +217,9 @@ def backbone(members: Iterable[Member]) -> str:
 def stand_ins(members: Iterable[Member]) -> list[str]:
     """The stand-ins of several heads, each once, images first: `patch (vit_tiny, untrained)`."""
     heads = [member for member in members if member.is_head]
-    described = [image_stand_in(head.feature, head.features, head.image) for head in heads]
-    described += [text_stand_in(head.text) for head in heads]
-    return [text for text in dict.fromkeys(described) if text]
+    stand_in_networks = [image_stand_in(head.feature, head.features, head.image) for head in heads]
+    stand_in_networks += [text_stand_in(head.text) for head in heads]
+    return [stand_in for stand_in in dict.fromkeys(stand_in_networks) if stand_in]
 
 
 def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
@@ -226,23 +228,23 @@ def image_stand_in(feature: str, recipe: str, image: Mapping[str, Any]) -> str:
     """
     if network(feature, recipe, image) != OTHER:
         return ""
-    how = "" if image else "network not recorded"
+    origin_of_weights = "" if image else "network not recorded"
     if "format" in image:
-        how = "imported"
+        origin_of_weights = "imported"
     elif image.get("weights") == UNTRAINED:
-        how = UNTRAINED
+        origin_of_weights = UNTRAINED
     elif "place" in image:
-        how = f"weights of {Path(image['place']).name}"
+        origin_of_weights = f"weights of {Path(image['place']).name}"
     name = image.get("name", recipe)
-    called = [name]
-    card = checkpoints().get(str(image.get("weights")))
-    if card and image.get("engine") == "patch":
-        called = [card.title]
+    network_names = [name]
+    weights_card = checkpoints().get(str(image.get("weights")))
+    if weights_card and image.get("engine") == "patch":
+        network_names = [weights_card.title]
         # DINOv2's tokens and the like have names of their own.
         if name != f"patch-{image.get('network')}":
-            called.append(name)
-    described = filter(None, (*called, how, image.get("precision")))
-    return f"{feature} ({', '.join(described)})"
+            network_names.append(name)
+    network_description = filter(None, (*network_names, origin_of_weights, image.get("precision")))
+    return f"{feature} ({', '.join(network_description)})"
 
 
 def text_stand_in(text: Mapping[str, Any]) -> str:
@@ -253,14 +255,14 @@ def text_stand_in(text: Mapping[str, Any]) -> str:
     """
     if not text:
         return ""
-    sizes = (text.get("layers"), text.get("width"), text.get("pieces"))
-    named = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
-    if sizes == BERT_SIZES and (named or text.get("sha256") == BERT.sha256):
+    encoder_sizes = (text.get("layers"), text.get("width"), text.get("pieces"))
+    is_named_bert = str(text.get("hub")).removeprefix("google-bert/") == BERT.hub
+    if encoder_sizes == BERT_SIZES and (is_named_bert or text.get("sha256") == BERT.sha256):
         return ""
-    place = text.get("hub") or text.get("folder") or text.get("place")
-    origin = f"from {place}" if place else "checkpoint not recorded"
-    kind = text.get("kind") or text.get("engine", "bert")
-    size = ""
+    checkpoint = text.get("hub") or text.get("folder") or text.get("place")
+    origin = f"from {checkpoint}" if checkpoint else "checkpoint not recorded"
+    encoder_kind = text.get("kind") or text.get("engine", "bert")
+    encoder_size = ""
     if "layers" in text and "width" in text:
-        size = f" of {text['layers']} layers, {text['width']} wide"
-    return f"text ({kind}{size}, {origin})"
+        encoder_size = f" of {text['layers']} layers, {text['width']} wide"
+    return f"text ({encoder_kind}{encoder_size}, {origin})"

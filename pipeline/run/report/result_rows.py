@@ -90,23 +90,23 @@ def measured_rows(
         origin = system.origin
         if origin.steps:
             header = _with_steps(header, origin.steps)
-        key = (header, _features(origin), origin.recipe)
-        row = rows.get(key, ResultRow(header))
-        where = test_set or origin.benchmark or ""
-        numbers = {(where, column): system.cell(column) for column in system.values}
-        tested = {(where, column): inputs for column, inputs in system.tested.items()}
+        row_key = (header, _features(origin), origin.recipe)
+        row = rows.get(row_key, ResultRow(header))
+        table_test_set = test_set or origin.benchmark or ""
+        numbers = {(table_test_set, column): system.cell(column) for column in system.values}
+        tested = {(table_test_set, column): inputs for column, inputs in system.tested.items()}
         if origin.recipe in ratios:
             numbers[RATIO] = Cell(ratios[origin.recipe], is_factor=True)
-        rows[key] = ResultRow(
+        rows[row_key] = ResultRow(
             _marked(header, system),
             row.numbers | numbers,
             (*row.sources, *system.systems),
             row.tested | tested,
         )
     distinguished = []
-    for key, row in rows.items():
-        alike = [other[1:] for other in rows if other[0] == key[0]]
-        distinguished.append(_distinguished(row, key, alike))
+    for row_key, row in rows.items():
+        rows_of_header = [other[1:] for other in rows if other[0] == row_key[0]]
+        distinguished.append(_distinguished(row, row_key, rows_of_header))
     return distinguished
 
 
@@ -119,13 +119,13 @@ def _with_steps(header: RowHeader, steps: tuple[str, ...]) -> RowHeader:
 
 def _features(origin: Origin) -> str:
     """What made each feature of a system, in words."""
-    texts = []
+    engines_of_features = []
     for feature, made_by in origin.features:
-        text = f"{feature}: {made_by}"
+        engine_of_feature = f"{feature}: {made_by}"
         if feature in origin.untrained:
-            text += " untrained"
-        texts.append(text)
-    return ", ".join(texts)
+            engine_of_feature += " untrained"
+        engines_of_features.append(engine_of_feature)
+    return ", ".join(engines_of_features)
 
 
 def _marked(header: RowHeader, system: MeasuredSystem) -> RowHeader:
@@ -148,14 +148,14 @@ def _distinguished(
     """A row whose last label names its features or recipe if these differ among the rows of its
     header.
     """
-    differ = []
-    for text, values in zip(key[1:], zip(*alike, strict=True), strict=True):
-        if len(set(values)) > 1:
-            differ.append(text)
-    if not differ:
+    differing = []
+    for feature_or_recipe, of_rows_alike in zip(key[1:], zip(*alike, strict=True), strict=True):
+        if len(set(of_rows_alike)) > 1:
+            differing.append(feature_or_recipe)
+    if not differing:
         return row
     *first, last = row.header.labels
-    labels = (*first, f"{last} ({'; '.join(differ)})")
+    labels = (*first, f"{last} ({'; '.join(differing)})")
     return replace(row, header=replace(row.header, labels=labels))
 
 
@@ -164,15 +164,17 @@ def in_order(measured: Sequence[ResultRow], printed: Sequence[ResultRow]) -> lis
     last, as measured.
     """
 
-    def parts(row: ResultRow) -> list[Hashable]:
+    def sort_keys(row: ResultRow) -> list[Hashable]:
         header = row.header
         return [("section", header.section), ("group", header.group), ("identity", header.identity)]
 
-    ranks: dict[Hashable, int] = {}
+    printed_order: dict[Hashable, int] = {}
     for row in (*printed, *measured):
-        for part in parts(row):
-            ranks.setdefault(part, len(ranks))
-    return sorted(measured, key=lambda row: [ranks[part] for part in parts(row)])
+        for sort_key in sort_keys(row):
+            printed_order.setdefault(sort_key, len(printed_order))
+    return sorted(
+        measured, key=lambda row: [printed_order[sort_key] for sort_key in sort_keys(row)]
+    )
 
 
 def groups(
@@ -182,18 +184,18 @@ def groups(
     lead: str = "",
 ) -> Iterator[RowGroup]:
     """Rows in sections and groups."""
-    before = None
-    numbered = groupby(enumerate(rows), key=_place)
-    for (section, _), members in numbered:
+    section_before = None
+    rows_of_sections = groupby(enumerate(rows), key=_place)
+    for (section, _), section_rows in rows_of_sections:
         group = []
-        for index, row in members:
+        for index, row in section_rows:
             cells = tuple(_cells(row, index, columns, bold))
             group.append(TableRow(cells, row.sources))
         title = ""
-        if section != before:
+        if section != section_before:
             title = ": ".join(filter(None, (lead, section)))
         yield RowGroup(tuple(group), title)
-        before = section
+        section_before = section
 
 
 def _place(numbered: tuple[int, ResultRow]) -> tuple[str, str]:
@@ -204,33 +206,33 @@ def _place(numbered: tuple[int, ResultRow]) -> tuple[str, str]:
 
 def _cells(
     row: ResultRow,
-    place: int,
+    row_index: int,
     columns: Sequence[Column],
     bold: Mapping[tuple[int, MetricKey], Colour],
 ) -> Iterator[Cell]:
     """A row's cells; the label that names what was measured has the row's marks."""
     labels = [column.heading for column in columns[: len(row.header.labels)]]
-    marked = len(labels) - 1
+    marked_label = len(labels) - 1
     for name in ("Features", "Feature Type", "Method"):
         if name in labels:
-            marked = labels.index(name)
+            marked_label = labels.index(name)
             break
     for index, label in enumerate(row.header.labels):
-        marks = row.header.marks if index == marked else ()
+        marks = row.header.marks if index == marked_label else ()
         yield Cell(label, marks=marks)
     for column in columns[len(labels) :]:
         missing = "" if column.key[1] in (DELTA, LETTERS) else MISSING
         cell = row.numbers.get(column.key, Cell(missing))
-        yield replace(cell, bold=bold.get((place, column.key)))
+        yield replace(cell, bold=bold.get((row_index, column.key)))
 
 
 def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
     """Notes on measured rows: stand-ins, zero-shot and transductive ones, seeds."""
     notes = []
     members = _members(measured)
-    made = sorted(stand_ins(members))
-    if made:
-        sentence = f"Not the papers' networks; stand-ins made these features: {', '.join(made)}."
+    stand_in_networks = sorted(stand_ins(members))
+    if stand_in_networks:
+        sentence = f"Not the papers' networks; stand-ins made these features: {', '.join(stand_in_networks)}."
         notes.append(Note(sentence, STAND_IN))
     notes += [Note(sentence) for sentence in _left_out(measured)]
     trained = _trained_by_others(members)
@@ -239,12 +241,14 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
             f"Zero-shot: models as they come, trained by others: {'; '.join(trained)}. Never bold."
         )
         notes.append(Note(sentence))
-    files = []
+    given_scores = []
     for given in _given(members):
         file_names = [Path(file).name for file in given.files]
-        files.append(f"{given.title} ({', '.join(file_names)})")
-    if files:
-        notes.append(Note(f"Given: scores that were computed elsewhere: {', '.join(files)}."))
+        given_scores.append(f"{given.title} ({', '.join(file_names)})")
+    if given_scores:
+        notes.append(
+            Note(f"Given: scores that were computed elsewhere: {', '.join(given_scores)}.")
+        )
     if any(system.origin.transductive for system in measured):
         notes.append(
             Note(
@@ -253,34 +257,34 @@ def remarks(measured: Sequence[MeasuredSystem]) -> list[Note]:
                 TRANSDUCTIVE,
             )
         )
-    seeds = sorted({len(system.systems) for system in measured} - {1})
-    if seeds:
-        how_many = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+    seed_counts = sorted({len(system.systems) for system in measured} - {1})
+    if seed_counts:
+        how_many = " to ".join(map(str, dict.fromkeys((seed_counts[0], seed_counts[-1]))))
         notes.append(Note(f"±: mean and sample standard deviation over {how_many} seeds."))
     return notes
 
 
 def _left_out(measured: Sequence[MeasuredSystem]) -> list[str]:
     """A sentence for each test set or pool of which something was left out."""
-    lacking = {}
+    incomplete = {}
     for system in measured:
         if system.origin.lacks:
-            lacking[system.origin] = system.origin
+            incomplete[system.origin] = system.origin
     return [
         f"Left out of {names.dataset(origin.dataset)} ({origin.split} split): {origin.lacks}."
-        for origin in lacking.values()
+        for origin in incomplete.values()
     ]
 
 
 def _trained_by_others(members: Sequence[Member]) -> list[str]:
     """The dual encoders that were not fine-tuned here, each with the data of its training."""
     encoders = {member.head: member.encoder for member in members if member.encoder}
-    texts = []
-    for name, encoder in encoders.items():
+    trained_encoders = []
+    for encoder_name, encoder in encoders.items():
         if not encoder.get("tuned_on"):
-            data = encoder.get("trained_on") or "data that its files do not name"
-            texts.append(f"{encoder.get('title') or name} on {data}")
-    return texts
+            training_data = encoder.get("trained_on") or "data that its files do not name"
+            trained_encoders.append(f"{encoder.get('title') or encoder_name} on {training_data}")
+    return trained_encoders
 
 
 def _members(measured: Sequence[MeasuredSystem]) -> list[Member]:
@@ -299,29 +303,31 @@ def _given(members: Sequence[Member]) -> list[GivenScores]:
 
 def made_from(measured: Sequence[MeasuredSystem]) -> list[str]:
     """What made the measured numbers of a panel. All settings are in metrics.json."""
-    lines = []
+    measured_on = []
     for system in measured:
         origin = system.origin
-        lines.append(
+        measured_on.append(
             f"Test set: {origin.dataset}, {origin.split} split, {origin.images:,} images, {origin.captions:,} captions, "
             f"protocol {origin.protocol}, manifest {origin.manifest[:16]}."
         )
     for given in _given(_members(measured)):
         for file, digest in given.files.items():
-            lines.append(f"Given: {given.title}: {file}, SHA-256 {digest}.")
-    sets = list(dict.fromkeys(lines))
-    sizes: dict[str, dict[str, None]] = {}
+            measured_on.append(f"Given: {given.title}: {file}, SHA-256 {digest}.")
+    test_sets = list(dict.fromkeys(measured_on))
+    methods_of_training: dict[str, dict[str, None]] = {}
     for system in measured:
         for member in system.members:
             if member.is_head:
-                methods = sizes.setdefault(_size(member), {})
+                methods = methods_of_training.setdefault(_size(member), {})
                 methods[names.method(system.origin.recipe)] = None
-    if not sizes:
-        return sets
-    sentences = list(sizes)
-    if len(sizes) > 1:
-        sentences = [f"{', '.join(methods)}: {size}" for size, methods in sizes.items()]
-    return [*sets, f"Training: {'; '.join(sentences)}."]
+    if not methods_of_training:
+        return test_sets
+    trainings = list(methods_of_training)
+    if len(methods_of_training) > 1:
+        trainings = [
+            f"{', '.join(methods)}: {size}" for size, methods in methods_of_training.items()
+        ]
+    return [*test_sets, f"Training: {'; '.join(trainings)}."]
 
 
 def _size(member: Member) -> str:
@@ -332,7 +338,7 @@ def _size(member: Member) -> str:
     dimension = settings.get("dimension", "?")
     if member.published:
         return f"d = {dimension}, by its authors (published weights)"
-    epochs, batch, rate = (
+    epochs, batch, learning_rate = (
         settings.get(key, "?") for key in ("epochs", "batch_size", "learning_rate")
     )
-    return f"d = {dimension}, {epochs} epochs, batches of {batch}, learning rate {rate}"
+    return f"d = {dimension}, {epochs} epochs, batches of {batch}, learning rate {learning_rate}"

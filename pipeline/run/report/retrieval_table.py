@@ -66,11 +66,11 @@ class TableColumns:
         """The same columns with other metrics of each direction, and RSUM; () changes none."""
         if not metrics or not self.directions:
             return self
-        names = dict.fromkeys(str(parse(name)) for name in metrics)
+        chosen_metrics = dict.fromkeys(str(parse(metric)) for metric in metrics)
         return replace(
             self,
-            metrics=tuple(name for name in names if name != RSUM.metric),
-            rsum=RSUM.metric in names,
+            metrics=tuple(metric for metric in chosen_metrics if metric != RSUM.metric),
+            rsum=RSUM.metric in chosen_metrics,
         )
 
     def block(self, test_set: str, title: str = "") -> list[Column]:
@@ -163,10 +163,10 @@ class PaperTable(ABC):
         """A table of `LISTED`, completed by code: which systems it shows, and the headers of its
         rows.
         """
-        fields = {key: value for key, value in LISTED[name].items() if key != "varied"}
-        rule = getattr(emphasis, fields.pop("emphasis", "best_of_columns"))
+        listed_fields = {key: value for key, value in LISTED[name].items() if key != "varied"}
+        rule = getattr(emphasis, listed_fields.pop("emphasis", "best_of_columns"))
         table: Self = ADAPTER(cls).validate_python(
-            {**fields, "name": name, "emphasis": rule, **code}
+            {**listed_fields, "name": name, "emphasis": rule, **code}
         )
         return table
 
@@ -190,8 +190,8 @@ class PaperTable(ABC):
         """The cells of a line of the published table, each with its column there."""
         cells = {}
         for column in self.columns.shown():
-            number = row.value(column)
-            cell = Cell(MISSING if number is None else number)
+            printed_number = row.value(column)
+            cell = Cell(MISSING if printed_number is None else printed_number)
             cells[row["dataset"], column] = (str(column), cell)
         return cells
 
@@ -242,18 +242,20 @@ class PaperTable(ABC):
             return [], []
         rows: dict[RowHeader, ResultRow] = {}
         notes: dict[str, Note] = {}
-        for line in published.load(self.name):
-            header = self.published(line)
-            cells = self.printed_cells(line)
+        for printed_row in published.load(self.name):
+            header = self.published(printed_row)
+            cells = self.printed_cells(printed_row)
             numbers = rows.setdefault(header, ResultRow(header)).numbers
-            marks = _marks_of_doubts(line, {column for column, _ in cells.values()}, notes)
+            marks = _marks_of_doubts(printed_row, {column for column, _ in cells.values()}, notes)
             for key, (column, cell) in cells.items():
                 numbers[key] = replace(cell, marks=cell.marks + marks.get(column, ()))
-            if line.cells.get("oips"):
-                numbers.setdefault(RATIO, Cell(Decimal(line["oips"]), is_factor=True))
+            if printed_row.cells.get("oips"):
+                numbers.setdefault(RATIO, Cell(Decimal(printed_row["oips"]), is_factor=True))
         groups = list(dict.fromkeys(map(self.together, rows)))
-        ordered = sorted(rows.values(), key=lambda row: groups.index(self.together(row.header)))
-        return ordered, list(notes.values())
+        rows_in_order = sorted(
+            rows.values(), key=lambda row: groups.index(self.together(row.header))
+        )
+        return rows_in_order, list(notes.values())
 
     def panel(
         self,
@@ -276,10 +278,10 @@ class PaperTable(ABC):
         tests = PairedTests() if self.bold == "tied" else None
         bold_above = self.emphasis(printed, numbers)
         bold_below = self.emphasis(measured.rows, numbers, lone=False, tests=tests)
-        above = list(result_rows.groups(printed, columns, bold_above))
+        published_groups = list(result_rows.groups(printed, columns, bold_above))
         lead = "Measured here" if printed else ""
-        below = list(result_rows.groups(shown, columns, bold_below, lead))
-        notes = _noting_bold(doubts, above)
+        measured_groups = list(result_rows.groups(shown, columns, bold_below, lead))
+        notes = _noting_bold(doubts, published_groups)
         if printed:
             notes += self.notes
         notes += measured.notes
@@ -287,31 +289,31 @@ class PaperTable(ABC):
             notes += tests.notes()
         notes += note_on_letters
         caption = self._caption([*printed, *measured.rows])
-        marked = [printed[index] for index, _ in bold_above]
-        marked += [measured.rows[index] for index, _ in bold_below]
-        if marked:
+        bold_rows = [printed[index] for index, _ in bold_above]
+        bold_rows += [measured.rows[index] for index, _ in bold_below]
+        if bold_rows:
             caption += " " + self.emphasis.said(numbers, printed, measured.rows)
-        used = {*bold_above.values(), *bold_below.values()}
+        used_colours = {*bold_above.values(), *bold_below.values()}
         panel = Panel(
             columns,
-            (*above, *below),
+            (*published_groups, *measured_groups),
             caption,
             tuple(notes),
             made_from=measured.made_from,
-            colours=self.emphasis.colours(marked, used),
+            colours=self.emphasis.colours(bold_rows, used_colours),
         )
         return panel.lettered()
 
     def _caption(self, rows: Sequence[ResultRow]) -> str:
         """The caption, with sentences on the shown rows alone."""
-        words = [*self.columns.labels, self.columns.ratio]
+        labels = [*self.columns.labels, self.columns.ratio]
         if self.columns.rsum:
-            words.append("RSUM")
+            labels.append("RSUM")
         for row in rows:
-            words += [row.header.section, *row.header.labels]
+            labels += [row.header.section, *row.header.labels]
         sentences = [self.caption.format(data=self.data)]
-        for text, sentence in self.legend:
-            if any(text in word for word in words):
+        for abbreviation, sentence in self.legend:
+            if any(abbreviation in label for label in labels):
                 sentences.append(sentence)
         return " ".join(sentences)
 
@@ -335,33 +337,33 @@ class PaperTable(ABC):
         """A measured row with measured minus published numbers, as printed, if none of them is
         missing.
         """
-        base = bases.get(row.header.identity)
+        published_row = bases.get(row.header.identity)
         # A stand-in is another system.
-        if base is None or row.header.marks:
+        if published_row is None or row.header.marks:
             return row
         differences: dict[MetricKey, Cell] = {}
         for test_set, _ in self.columns.blocks:
             compared = self.columns.compared()
-            changes = []
-            for name in compared:
-                here = row.numbers.get((test_set, name), Cell()).number
-                there = base.numbers.get((test_set, name), Cell()).number
-                if here is not None and there is not None:
-                    changes.append(here - there)
-            if changes and len(changes) == len(compared):
-                change = sum(changes, Decimal())
+            changes_of_recalls = []
+            for statistic in compared:
+                measured_number = row.numbers.get((test_set, statistic), Cell()).number
+                published_number = published_row.numbers.get((test_set, statistic), Cell()).number
+                if measured_number is not None and published_number is not None:
+                    changes_of_recalls.append(measured_number - published_number)
+            if changes_of_recalls and len(changes_of_recalls) == len(compared):
+                change = sum(changes_of_recalls, Decimal())
                 if self.columns.by_mean:
-                    change = table.rounded(float(change / len(changes)), places=3)
+                    change = table.rounded(float(change / len(changes_of_recalls)), places=3)
                 differences[test_set, DELTA] = Cell(change, is_difference=True)
         return replace(row, numbers=row.numbers | differences)
 
 
 def _marks_of_doubts(
-    line: PublishedRow, columns: Set[str], notes: dict[str, Note]
+    printed_row: PublishedRow, columns: Set[str], notes: dict[str, Note]
 ) -> dict[str, tuple[str, ...]]:
     """Column -> marks of the doubts about a published line; `notes` get those that are new."""
     marks: dict[str, tuple[str, ...]] = {}
-    for doubt in line.doubts:
+    for doubt in printed_row.doubts:
         if columns.isdisjoint(doubt.columns):
             continue
         note = notes.setdefault(doubt.note, Note(doubt.note, mark=statistics.LETTERS[len(notes)]))
@@ -415,8 +417,8 @@ class RetrievalTable(PaperTable):
         origin = system.origin
         labels = self.columns.labels
         if not origin.section:
-            varies = names.is_variant(origin.recipe, system.members[0].settings)
-            if varies and not self.variants:
+            is_variant = names.is_variant(origin.recipe, system.members[0].settings)
+            if is_variant and not self.variants:
                 return None
             return self.measured(system)
         shown = self.zero_shot
@@ -425,19 +427,20 @@ class RetrievalTable(PaperTable):
             shown = self.given and (self.zero_shot or on_test_sets)
         if not shown:
             return None
-        place = len(labels) - 1
+        method_column = len(labels) - 1
         if "Method" in labels:
-            place = labels.index("Method")
-        texts = [""] * len(labels)
-        texts[place] = system.label()
+            method_column = labels.index("Method")
+        row_labels = [""] * len(labels)
+        row_labels[method_column] = system.label()
         section = origin.section.capitalize()
-        return RowHeader(tuple(texts), section, section, competes=origin.section == GIVEN)
+        return RowHeader(tuple(row_labels), section, section, competes=origin.section == GIVEN)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured on the paper's test sets, see `PaperTable.measure`."""
         test_sets = dict(self.columns.blocks)
-        here = [system for system in self._systems(results) if system.origin.benchmark in test_sets]
-        return self._measured(here, results, printed)
+        systems = self._systems(results)
+        on_test_sets = [system for system in systems if system.origin.benchmark in test_sets]
+        return self._measured(on_test_sets, results, printed)
 
     def measure_elsewhere(self, results: Results, printed: Sequence[ResultRow]) -> Iterator[Panel]:
         """A panel for each other test set."""

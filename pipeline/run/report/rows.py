@@ -66,31 +66,32 @@ def table(results: Results, beside: str | None = None) -> Table:
         are measured; alone, or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD
         BERT".
     """
-    known = None
+    published_benchmark = None
     printed: list[ResultRow] = []
     doubts: list[Note] = []
     if beside:
-        known = benchmark(beside)
-        printed, doubts = _published(known, beside.partition(":")[2])
+        published_benchmark = benchmark(beside)
+        printed, doubts = _published(published_benchmark, beside.partition(":")[2])
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
-    for name, numbers in results:
-        pools[evaluated.title("", numbers)].append((name, numbers))
+    for system, numbers in results:
+        pools[evaluated.title("", numbers)].append((system, numbers))
     panels = []
-    for title, pool in pools.items():
+    for title, results_of_pool in pools.items():
         test_set = ""
-        data = title[:1].upper() + title[1:]
-        if known:
-            test_set = known.test_set
-            data = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
-        sheet = replace(SHEET, data=data, columns=replace(SHEET.columns, blocks=((test_set, ""),)))
+        data_set = title[:1].upper() + title[1:]
+        if published_benchmark:
+            test_set = published_benchmark.test_set
+            data_set = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
+        columns = replace(SHEET.columns, blocks=((test_set, ""),))
+        sheet = replace(SHEET, data=data_set, columns=columns)
         rows = []
-        for name, numbers in evaluated.over_seeds(pool):
-            label = name or numbers.get("system") or "Ours"
-            rows.append(ResultRow(RowHeader((label,)), _cells(test_set, numbers)))
-        panel = sheet.panel(printed, Measured(rows, list(_notes(pool))), doubts)
-        first = pool[0][1]
-        key = "-".join(filter(None, (first.get("split"), first["protocol"])))
-        panels.append(replace(panel, key=key))
+        for system, numbers in evaluated.over_seeds(results_of_pool):
+            method = system or numbers.get("system") or "Ours"
+            rows.append(ResultRow(RowHeader((method,)), _cells(test_set, numbers)))
+        panel = sheet.panel(printed, Measured(rows, list(_notes(results_of_pool))), doubts)
+        _, first_result = results_of_pool[0]
+        panel_key = "-".join(filter(None, (first_result.get("split"), first_result["protocol"])))
+        panels.append(replace(panel, key=panel_key))
     return Table("rows", tuple(panels))
 
 
@@ -99,102 +100,108 @@ def to_text(table: Table, strong: text.Strong = str) -> str:
 
     strong: writes a bold number.
     """
-    lines = []
+    lines_of_panels = []
     for panel in table.panels:
-        lines += [wrapped(panel.caption), "", *text.to_text(panel, strong)]
+        lines_of_panels += [wrapped(panel.caption), "", *text.to_text(panel, strong)]
         # Marks are not shown, so their notes are not either.
-        lines += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]
-    return "\n".join(lines)
+        lines_of_panels += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]
+    return "\n".join(lines_of_panels)
 
 
 def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:
     """The cells of the recalls and RSUM that there are: a run of one direction has not all."""
     cells = {}
     for statistic in STATISTICS:
-        value = at(numbers, statistic)
-        if value is None:
+        measured = at(numbers, statistic)
+        if measured is None:
             continue
         spread = None
         if "spread" in numbers:
             spread = at(numbers["spread"], statistic)
-        cells[key, statistic] = number(value, spread=spread)
+        cells[key, statistic] = number(measured, spread=spread)
     return cells
 
 
 def _notes(results: Results) -> Iterator[Note]:
-    for name, numbers in results:
-        for line in evaluated.remarks(numbers):
-            yield Note(f"{name}: {line}" if name else line)
+    for system, numbers in results:
+        for remark in evaluated.remarks(numbers):
+            yield Note(f"{system}: {remark}" if system else remark)
     if any("spread" in numbers for _, numbers in evaluated.over_seeds(results)):
         yield Note(evaluated.SPREAD)
 
 
-def _published(known: Benchmark, methods: str) -> tuple[list[ResultRow], list[Note]]:
+def _published(printed_benchmark: Benchmark, methods: str) -> tuple[list[ResultRow], list[Note]]:
     """The published rows of a benchmark, by paper and section, and the notes on doubtful cells.
 
     methods: which rows, words of each with commas between, such as "VSE∞,VSE+2AD BERT"; "" for all.
     """
-    rows = list(_published_rows(known))
-    words = []
-    for row, _ in rows:
+    published_rows = list(_published_rows(printed_benchmark))
+    words_of_rows = []
+    for row, _ in published_rows:
         # A row is asked for by all but its paper.
         section = row.header.section.partition(", ")[2]
-        words.append(_words(row.header.labels[0], section))
-    asked = {}
+        words_of_rows.append(_words(row.header.labels[0], section))
+    asked_methods = {}
     for method in methods.split(","):
         if method.strip():
-            asked[method.strip()] = _words(method)
-    for method, wanted in asked.items():
-        if not any(wanted <= row_words for row_words in words):
-            there = dict.fromkeys(row.header.labels[0].partition(" (")[0] for row, _ in rows)
-            raise InputError(
-                f"--beside: no published row has {method!r}; there are {', '.join(there)}"
+            asked_methods[method.strip()] = _words(method)
+    for method, method_words in asked_methods.items():
+        if not any(method_words <= row_words for row_words in words_of_rows):
+            published_methods = dict.fromkeys(
+                row.header.labels[0].partition(" (")[0] for row, _ in published_rows
             )
-    shown = []
+            raise InputError(
+                f"--beside: no published row has {method!r}; there are {', '.join(published_methods)}"
+            )
+    shown_rows = []
     letters: dict[Note, str] = {}
-    for (row, notes), row_words in zip(rows, words, strict=True):
-        if not asked or any(wanted <= row_words for wanted in asked.values()):
-            shown.append(_lettered(row, notes, letters))
-    return shown, [replace(note, mark=letter) for note, letter in letters.items()]
+    for (row, notes), row_words in zip(published_rows, words_of_rows, strict=True):
+        is_asked = any(method_words <= row_words for method_words in asked_methods.values())
+        if is_asked or not asked_methods:
+            shown_rows.append(_lettered(row, notes, letters))
+    return shown_rows, [replace(note, mark=letter) for note, letter in letters.items()]
 
 
-def _published_rows(known: Benchmark) -> Iterator[tuple[ResultRow, Mapping[str, Note]]]:
+def _published_rows(printed_benchmark: Benchmark) -> Iterator[tuple[ResultRow, Mapping[str, Note]]]:
     """The published rows with a number on a benchmark, and the notes of their paper by mark."""
-    for paper, printed in known.tables.items():
-        rows, notes = printed.published_rows()
-        by_mark = {note.mark: note for note in notes}
+    test_set = printed_benchmark.test_set
+    for paper, paper_table in printed_benchmark.tables.items():
+        rows, notes = paper_table.published_rows()
+        note_of_mark = {note.mark: note for note in notes}
         for row in rows:
-            cells = {key: cell for key, cell in row.numbers.items() if key[0] == known.test_set}
+            cells = {key: cell for key, cell in row.numbers.items() if key[0] == test_set}
             if any(cell.number is not None for cell in cells.values()):
-                yield ResultRow(_header(paper, printed, row.header), cells), by_mark
+                yield ResultRow(_header(paper, paper_table, row.header), cells), note_of_mark
 
 
 def _lettered(row: ResultRow, notes: Mapping[str, Note], letters: dict[Note, str]) -> ResultRow:
     """The row with its notes' letters among all papers; notes that have none yet get the next."""
-    numbers = {}
+    lettered_cells = {}
     for key, cell in row.numbers.items():
         marks = []
         for mark in cell.marks:
             marks.append(letters.setdefault(notes[mark], LETTERS[len(letters)]))
-        numbers[key] = replace(cell, marks=tuple(marks))
-    return replace(row, numbers=numbers)
+        lettered_cells[key] = replace(cell, marks=tuple(marks))
+    return replace(row, numbers=lettered_cells)
 
 
-def _words(*texts: str) -> set[str]:
+def _words(*labels: str) -> set[str]:
     """The words by which a published row is asked for: of its method, features and text encoder."""
     words: set[str] = set()
-    for label in texts:
+    for label in labels:
         words.update(re.findall(r"[^\s(),:]+", label.lower()))
     return words
 
 
-def _header(paper: str, printed: RetrievalTable, header: RowHeader) -> RowHeader:
-    labels = printed.columns.labels
-    place = labels.index("Method")
-    others = [text for number, text in enumerate(header.labels) if number != place and text]
-    method = header.labels[place]
-    if others:
-        method += f" ({', '.join(others)})"
+def _header(paper: str, paper_table: RetrievalTable, header: RowHeader) -> RowHeader:
+    labels = paper_table.columns.labels
+    method_column = labels.index("Method")
+    other_labels = [
+        label for column, label in enumerate(header.labels) if column != method_column and label
+    ]
+    method = header.labels[method_column]
+    if other_labels:
+        method += f" ({', '.join(other_labels)})"
     section = f"Published by {paper}"
     if header.section:
         section += f", {header.section}"

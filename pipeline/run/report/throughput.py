@@ -89,8 +89,8 @@ class Throughput(BaseModel):
         """Recipe -> its pooling's speed as a multiple of the base's; {} if that was not timed."""
         if base not in self.poolings:
             return {}
-        of_base = self.poolings[base]
-        return {name: significant(rate / of_base) for name, rate in self.poolings.items()}
+        base_rate = self.poolings[base]
+        return {recipe: significant(rate / base_rate) for recipe, rate in self.poolings.items()}
 
 
 def read(throughput: Mapping[str, Any]) -> Throughput:
@@ -100,8 +100,8 @@ def read(throughput: Mapping[str, Any]) -> Throughput:
 
 
 def _unreadable(error: ValidationError) -> str:
-    first = error.errors()[0]
+    first_fault = error.errors()[0]
     return (
-        f"the throughput of {first['loc'][-1]!r} cannot be read: {first['msg']}; run `pipeline lab "
+        f"the throughput of {first_fault['loc'][-1]!r} cannot be read: {first_fault['msg']}; run `pipeline lab "
         "throughput` again"
     )
