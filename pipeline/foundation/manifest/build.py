@@ -188,14 +188,16 @@ def _reader(annotations: Path, form: str | None) -> Reader:
             f"{annotations}: no such annotation file; name it with --annotations. Images without captions "
             "need a CSV, too: image,caption, with any words"
         )
-    for name in _in_turn():
+    for format_name in _in_turn():
         try:
-            reader = READERS[name]
+            reader = READERS[format_name]
             if reader.recognises(annotations):
                 return reader
         # A broken reader of an installed package stops no other reader.
         except (InputError, AttributeError) as error:
-            warnings.warn(f"the reader {name!r} is left out: {error}", InputWarning, stacklevel=3)
+            warnings.warn(
+                f"the reader {format_name!r} is left out: {error}", InputWarning, stacklevel=3
+            )
     raise InputError(
         f"{annotations}: unknown format; {_content(annotations)}. Expected a table with "
         f"columns image and caption, or name the format with --format: {', '.join(READERS)}"
@@ -211,11 +213,11 @@ def _in_turn() -> list[str]:
 
 def _content(path: Path) -> str:
     if path.is_dir():
-        names = sorted(file.name for file in path.iterdir())
-        first_names = ", ".join(names[:5])[:200] or "nothing"
-        if len(names) > 5:
-            return f"it holds {first_names} and {len(names) - 5} more"
-        return f"it holds {first_names}"
+        file_names = sorted(file.name for file in path.iterdir())
+        first_files = ", ".join(file_names[:5])[:200] or "nothing"
+        if len(file_names) > 5:
+            return f"it holds {first_files} and {len(file_names) - 5} more"
+        return f"it holds {first_files}"
     if remote.address(path):
         return "it is in an object store"
     with regular.opened(path) as file:
@@ -248,9 +250,9 @@ def _named_kind(table: pd.DataFrame, otherwise: Kind) -> Kind:
 
 def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
     """Check that annotations name what the folder holds, and add the columns of clips."""
-    named = _named_kind(table, kind)
-    if named != kind:
-        raise InputError(f"{source}: names {named}s; give their folder with --{named}s")
+    named_kind = _named_kind(table, kind)
+    if named_kind != kind:
+        raise InputError(f"{source}: names {named_kind}s; give their folder with --{named_kind}s")
     if kind == "image":
         return table.drop(columns="kind", errors="ignore")
     start = table.get("start", np.nan)
@@ -260,14 +262,14 @@ def _with_clips(table: pd.DataFrame, kind: Kind, source: Path) -> pd.DataFrame:
     ends = table["end"]
     is_empty = ends <= starts.fillna(0)
     is_infinite = np.isinf(starts) | np.isinf(ends)
-    wrong = table[(starts < 0) | is_empty | is_infinite]
-    if len(wrong):
-        file, first_start, first_end = wrong[["file", "start", "end"]].iloc[0]
-        since = 0 if np.isnan(first_start) else first_start
-        until = "none given" if np.isnan(first_end) else f"{first_end:g} s"
+    wrong_clips = table[(starts < 0) | is_empty | is_infinite]
+    if len(wrong_clips):
+        file, first_start, first_end = wrong_clips[["file", "start", "end"]].iloc[0]
+        clip_start = 0 if np.isnan(first_start) else first_start
+        clip_end = "none given" if np.isnan(first_end) else f"{first_end:g} s"
         raise InputError(
-            f"{source}: {file!r}: the clip's start ({since:g} s) must be 0 s or "
-            f"later and come before its end ({until})"
+            f"{source}: {file!r}: the clip's start ({clip_start:g} s) must be 0 s or "
+            f"later and come before its end ({clip_end})"
         )
     return table
 
@@ -280,18 +282,18 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
     if captions.dtype != "str":
         captions = captions.astype("str")
     is_of_nothing = (captions == "") & (table["file"] == "")
-    blank = table["caption"].isna() | captions.str.isspace() | is_of_nothing
-    for file in table.loc[blank, "file"]:
+    is_blank = table["caption"].isna() | captions.str.isspace() | is_of_nothing
+    for file in table.loc[is_blank, "file"]:
         left_out.add("no caption", f"{source}, {file}")
-    if blank.any():
-        table = table[~blank]
+    if is_blank.any():
+        table = table[~is_blank]
     if table["caption_id"].duplicated().any():
-        again = table.duplicated()
-        for file in table.loc[again, "file"]:
+        repeated_rows = table.duplicated()
+        for file in table.loc[repeated_rows, "file"]:
             left_out.add("doubled", f"{source}, {file}")
-        table = table[~again]
+        table = table[~repeated_rows]
     _check(left_out, len(table), source)
-    if not (captions[~blank] != "").any():
+    if not (captions[~is_blank] != "").any():
         reasons = "".join(f"; {line}" for line in left_out.lines())
         raise InputError(f"{source}: holds no captions{reasons}")
     if "split" in table.columns:
@@ -301,14 +303,14 @@ def _usable(table: pd.DataFrame, left_out: LeftOut, source: Path) -> pd.DataFram
 
 def _with_plain_splits(table: pd.DataFrame) -> pd.DataFrame:
     """Name splits as manifests do."""
-    plain = {}
-    for name in table["split"].unique():
-        split = split_of(name) if isinstance(name, str) else None
-        if split and split != name:
-            plain[name] = split
-    if not plain:
+    plain_splits = {}
+    for annotated_split in table["split"].unique():
+        split = split_of(annotated_split) if isinstance(annotated_split, str) else None
+        if split and split != annotated_split:
+            plain_splits[annotated_split] = split
+    if not plain_splits:
         return table
-    return table.assign(split=table["split"].replace(plain))
+    return table.assign(split=table["split"].replace(plain_splits))
 
 
 def _check(left_out: LeftOut, captions: int, source: Path) -> None:
@@ -323,23 +325,25 @@ def _check_rows(table: pd.DataFrame, source: Path) -> None:
     captions = table.loc[table["caption"] != "", "caption_id"]
     _require_ids(table["image_id"], "image", NO_IMAGE, source)
     _require_ids(captions, "caption", NO_CAPTION, source)
-    unknown = table[~table["split"].isin(SPLITS)]
-    if len(unknown):
+    unknown_split = table[~table["split"].isin(SPLITS)]
+    if len(unknown_split):
         raise InputError(
-            f"{source}: {unknown['file'].iloc[0]!r} is in the unknown split "
-            f"{unknown['split'].iloc[0]!r}; expected {', '.join(SPLITS)}"
+            f"{source}: {unknown_split['file'].iloc[0]!r} is in the unknown split "
+            f"{unknown_split['split'].iloc[0]!r}; expected {', '.join(SPLITS)}"
         )
-    again = captions.duplicated()
-    if again.any():
-        raise InputError(f"{source}: caption id {captions[again].iloc[0]} is used twice")
+    is_repeated = captions.duplicated()
+    if is_repeated.any():
+        raise InputError(f"{source}: caption id {captions[is_repeated].iloc[0]} is used twice")
     clip = [column for column in CLIP if column in table.columns]
     images = table.drop_duplicates(["image_id", "file", "split", *clip])
     noun = "clips" if clip else "images"
-    for columns, what in ((["file", *clip], "file"), (["image_id"], "image id")):
-        twice = images.duplicated(columns)
-        if twice.any():
-            value = images.loc[twice, columns[0]].tolist()[0]
-            raise InputError(f"{source}: the {what} {value!r} names two {noun} or splits")
+    for columns, named_by in ((["file", *clip], "file"), (["image_id"], "image id")):
+        named_twice = images.duplicated(columns)
+        if named_twice.any():
+            doubled_name = images.loc[named_twice, columns[0]].tolist()[0]
+            raise InputError(
+                f"{source}: the {named_by} {doubled_name!r} names two {noun} or splits"
+            )
 
 
 def _require_ids(ids: pd.Series, what: str, none: int, source: Path) -> None:

@@ -49,26 +49,27 @@ class ManifestCache:
         import pyarrow as pa
         from pyarrow import parquet
 
-        state = json.dumps([FORMAT, self._state]).encode()
+        manifest_state = json.dumps([FORMAT, self._state]).encode()
         if self._images.is_file():
             with suppress(OSError, ValueError, pa.ArrowException):
                 # `read_table` would import pyarrow.dataset, which takes 0.4 s
-                listed = parquet.ParquetFile(self._images, page_checksum_verification=True).read()
-                listed.validate(full=True)
-                listed_state = (listed.schema.metadata or {}).get(b"state")
-                if listed_state == state and self._state == state_of(self.manifest):
-                    return listed.to_pandas(split_blocks=True, self_destruct=True)
+                list_file = parquet.ParquetFile(self._images, page_checksum_verification=True)
+                image_list = list_file.read()
+                image_list.validate(full=True)
+                list_state = (image_list.schema.metadata or {}).get(b"state")
+                if list_state == manifest_state and self._state == state_of(self.manifest):
+                    return image_list.to_pandas(split_blocks=True, self_destruct=True)
         table = read()
         if has_settled(self.manifest, self._state):
-            listed = pa.Table.from_pandas(table, preserve_index=False)
-            listed = listed.replace_schema_metadata({b"state": state})
+            image_list = pa.Table.from_pandas(table, preserve_index=False)
+            image_list = image_list.replace_schema_metadata({b"state": manifest_state})
             # The disk may be read-only, or full.
             with (
                 suppress(*atomic.NOT_WRITTEN),
                 atomic.replacing(self._images, durable=False) as partial,
             ):
                 parquet.write_table(
-                    listed,
+                    image_list,
                     partial,
                     compression="zstd",
                     use_dictionary=["split"],

@@ -94,10 +94,10 @@ def load(name: str, root: Path) -> Dataset:
         (ValueError, TypeError),
         lambda error: f"manifests/{name}.yaml: {first_fault(error, Dataset)}",
     ):
-        entries = from_yaml(card.read_text(encoding="utf-8"))
-        if not isinstance(entries, dict):
-            raise ValueError(f"expected keys such as {', '.join(CARD)}, got {entries!r:.60}")
-        return Dataset.model_validate({"name": name, **entries})
+        card_entries = from_yaml(card.read_text(encoding="utf-8"))
+        if not isinstance(card_entries, dict):
+            raise ValueError(f"expected keys such as {', '.join(CARD)}, got {card_entries!r:.60}")
+        return Dataset.model_validate({"name": name, **card_entries})
 
 
 def refuse_unknown(name: str, root: Path) -> None:

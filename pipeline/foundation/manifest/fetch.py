@@ -73,12 +73,12 @@ def fetched(
             "Parquet files can be read"
         )
     fetching.on_start(len(addresses))
-    names = {address: name_of(address) for address in addresses}
+    file_of_address = {address: name_of(address) for address in addresses}
 
     def one(address: str) -> str:
         try:
-            if not (folder / names[address]).exists():
-                write_bytes(folder / names[address], content_of(address))
+            if not (folder / file_of_address[address]).exists():
+                write_bytes(folder / file_of_address[address], content_of(address))
             return ""
         except (OSError, ValueError, http.client.HTTPException) as error:
             return f"{type(error).__name__}: {error}".splitlines()[0]
@@ -87,19 +87,19 @@ def fetched(
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         reasons = dict(zip(addresses, threads.map(one, addresses), strict=True))
-    lost = {address: reason for address, reason in reasons.items() if reason}
-    fetched_rows = table[~table["file"].isin(lost)].reset_index(drop=True)
+    lost_addresses = {address: reason for address, reason in reasons.items() if reason}
+    fetched_rows = table[~table["file"].isin(lost_addresses)].reset_index(drop=True)
     if fetched_rows.empty:
-        first, reason = next(iter(lost.items()))
+        first_address, reason = next(iter(lost_addresses.items()))
         raise InputError(
-            f"could fetch none of {counted(len(lost), 'image')}, the first {first[:100]} ({reason})"
+            f"could fetch none of {counted(len(lost_addresses), 'image')}, the first {first_address[:100]} ({reason})"
         )
     captions = table["file"].value_counts()
     # An address that is dead is no fault of the annotations.
-    for address, reason in lost.items():
+    for address, reason in lost_addresses.items():
         example = f"{address[:1000]} ({reason})"
         left_out.add("not fetched", example, by_origin=True, count=int(captions[address]))
-    local_files = [names.get(file, file) for file in fetched_rows["file"]]
+    local_files = [file_of_address.get(file, file) for file in fetched_rows["file"]]
     return fetched_rows.assign(file=local_files)
 
 
@@ -127,17 +127,17 @@ def content_of(address: str) -> bytes:
     ):
         opener.add_handler(handler)
     request = urllib.request.Request(address, headers={"User-Agent": "vse-pipeline"})
-    with opener.open(request, timeout=SECONDS) as page:
+    with opener.open(request, timeout=SECONDS) as response:
         content = bytearray()
-        end = time.monotonic() + WHOLE
+        deadline = time.monotonic() + WHOLE
         while len(content) <= LARGEST:
-            more = page.read1(1 << 20)
-            if not more:
+            image_bytes = response.read1(1 << 20)
+            if not image_bytes:
                 break
-            content += more
-            if time.monotonic() > end:
+            content += image_bytes
+            if time.monotonic() > deadline:
                 raise OSError(f"takes longer than {WHOLE:.0f} s")
-        lacking = page.length
+        lacking = response.length
     if not content:
         raise OSError("has no bytes")
     if len(content) > LARGEST:
@@ -149,14 +149,15 @@ def content_of(address: str) -> bytes:
 
 def is_public(address: str) -> bool:
     """Whether an address is public, not one of this machine or its network."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address):
-        inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF) if parsed in NAT64 else None
-        inner = inner or parsed.ipv4_mapped or parsed.sixtofour
-        if inner is None:
-            return parsed in UNICAST and parsed.is_global
-        parsed = inner
-    return parsed.is_global and not parsed.is_multicast
+    ip_address = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip_address, ipaddress.IPv6Address):
+        ipv4_address = ip_address.ipv4_mapped or ip_address.sixtofour
+        if ip_address in NAT64:
+            ipv4_address = ipaddress.IPv4Address(int(ip_address) & 0xFFFFFFFF)
+        if ipv4_address is None:
+            return ip_address in UNICAST and ip_address.is_global
+        ip_address = ipv4_address
+    return ip_address.is_global and not ip_address.is_multicast
 
 
 def _connect(*arguments: Any, **named: Any) -> socket.socket:

@@ -38,9 +38,9 @@ def find(
     """Find the file of each name: the rows that have one, with the files' names, and each file's
     size.
     """
-    names = table["file"].unique().tolist()
-    file_of = {name: name for name in names}
-    for name in names:
+    image_names = table["file"].unique().tolist()
+    file_of = {name: name for name in image_names}
+    for name in image_names:
         if not ORDINARY.fullmatch(name):
             file_of[name] = plain(name, folder)
             _check_inside(file_of[name], source)
@@ -68,19 +68,19 @@ def find(
             f"note: names of {images} are spelled differently from their files, whose spelling is used, "
             f"such as {file_of[name]} for {name!r}"
         )
-    if waiting and len(absent) == len(names):
+    if waiting and len(absent) == len(image_names):
         file, stand_in = next(iter(waiting.items()))
         raise InputError(
-            f"{folder / file}: is {stand_in}; so are {len(waiting)} of {len(names)} {kind}s"
+            f"{folder / file}: is {stand_in}; so are {len(waiting)} of {len(image_names)} {kind}s"
         )
     if absent:
         hint = ""
         if unknown and not remote.address(folder):
             hint = spelled.meant(unknown[0])
-        if len(absent) == len(names):
+        if len(absent) == len(image_names):
             raise InputError(
                 f"{folder / absent[0]}: no such {kind}, though {source.name} names it; {len(absent)} of "
-                f"{len(names)} {kind}s that it names are not in the folder{hint}"
+                f"{len(image_names)} {kind}s that it names are not in the folder{hint}"
             )
         captions = table["file"].value_counts()
         for name in absent:
@@ -180,24 +180,24 @@ def _unfetched(folder: Path, sizes: dict[str, int]) -> dict[str, str]:
 
 
 def _size(folder: Path, file: str) -> int:
-    place = f"{folder}/{file}"
+    image_path = f"{folder}/{file}"
     # Folders may be links, those are the user's own; a linked file that leads out is refused.
     is_inside = True
     try:
-        status = os.lstat(place)
-        if stat.S_ISLNK(status.st_mode):
-            status = os.stat(place)
-            is_inside = is_of_folder(Path(place).resolve(), folder.resolve())
+        file_status = os.lstat(image_path)
+        if stat.S_ISLNK(file_status.st_mode):
+            file_status = os.stat(image_path)
+            is_inside = is_of_folder(Path(image_path).resolve(), folder.resolve())
     # RuntimeError: a link that leads in a circle, before Python 3.13.
     except (OSError, RuntimeError):
         return -1
     if not is_inside:
         raise InputError(
-            f"{place}: is a link that leaves the image folder; name its target, or copy the folder with "
+            f"{image_path}: is a link that leaves the image folder; name its target, or copy the folder with "
             "what its links name (cp -rL)"
         )
-    if stat.S_ISREG(status.st_mode):
-        return status.st_size
+    if stat.S_ISREG(file_status.st_mode):
+        return file_status.st_size
     return -1
 
 

@@ -23,23 +23,23 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
     # by the number in a COCO file's name (`42`; COCO 2017 names the same image `000000000042.jpg`),
     # or by the manifest's image_id (COCO's own, else Karpathy's imgid). A source uses one of them
     # throughout: the one that matches most of its ids.
-    best: list[int | None] = []
+    best_rows: list[int | None] = []
     files = manifest.images["file"].tolist()
-    chosen = None
-    for way in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
-        rows = [_found(text, *way) for text in ids]
-        if best and _known(rows) == _known(best) == len(ids):
-            for text, row, other in zip(ids, rows, best, strict=True):
-                if row is not None and row != other:
+    chosen_naming = None
+    for naming in (image_names.by_name(files), image_names.by_number(files), by_image_id(manifest)):
+        rows_of_ids = [_found(text, *naming) for text in ids]
+        if best_rows and _known(rows_of_ids) == _known(best_rows) == len(ids):
+            for text, row, best_row in zip(ids, rows_of_ids, best_rows, strict=True):
+                if row is not None and row != best_row:
                     raise InputError(
                         f"{source}: its ids mean one image by file name and another by number or image "
                         f"id, the first {text!r}; name its images by their files with suffix, such as "
                         f"{files[row]}"
                     )
-        if not best or _known(rows) > _known(best):
-            best = rows
-            chosen = way
-    if not _known(best):
+        if not best_rows or _known(rows_of_ids) > _known(best_rows):
+            best_rows = rows_of_ids
+            chosen_naming = naming
+    if not _known(best_rows):
         first_id = next(iter(ids), None)
         image_id = manifest.images["image_id"][0]
         raise InputError(
@@ -47,17 +47,17 @@ def finder(ids: Sequence[str], manifest: Manifest, source: Path) -> Callable[[st
             f"{first_id!r}, the manifest's first image {files[0]}, id {image_id}); give the manifest of "
             "the images that it was made from"
         )
-    assert chosen is not None
-    table, names = chosen
+    assert chosen_naming is not None
+    table, names = chosen_naming
     return lambda text: _found(text, table, names)
 
 
 def _found(
-    text: str, table: Mapping[str, int], names: Callable[[str], Iterable[str]]
+    text: str, row_of_name: Mapping[str, int], names: Callable[[str], Iterable[str]]
 ) -> int | None:
     for name in names(text):
-        if name in table:
-            return table[name]
+        if name in row_of_name:
+            return row_of_name[name]
     return None
 
 
@@ -69,8 +69,8 @@ def by_image_id(manifest: Manifest) -> tuple[dict[str, int], Callable[[str], Ite
     """Match ids with the manifest's image_id: name -> row, and a function from an id to the names
     to look up.
     """
-    table = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
-    return table, _as_number
+    row_of_id = {str(number): row for row, number in enumerate(manifest.images["image_id"])}
+    return row_of_id, _as_number
 
 
 def _as_number(text: str) -> tuple[str, ...]:

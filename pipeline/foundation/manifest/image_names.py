@@ -29,12 +29,12 @@ def plain(name: str, folder: Path | None = None) -> str:
     """A name without blanks around it, with / between its parts, and below the folder if it is that
     one's full path.
     """
-    path = PurePosixPath(name.strip().replace("\\", "/"))
-    if folder is not None and path.is_absolute():
-        top = folder.absolute().as_posix()
-        if path.is_relative_to(top):
-            path = path.relative_to(top)
-    return path.as_posix()
+    image_path = PurePosixPath(name.strip().replace("\\", "/"))
+    if folder is not None and image_path.is_absolute():
+        images_folder = folder.absolute().as_posix()
+        if image_path.is_relative_to(images_folder):
+            image_path = image_path.relative_to(images_folder)
+    return image_path.as_posix()
 
 
 def _key(name: str) -> str:
@@ -77,25 +77,25 @@ class Folder:
 
     def meant(self, name: str) -> str:
         """Say which file may be meant; "" if none is near."""
-        wanted = plain(name)
-        base = PurePosixPath(wanted).name
-        near = [file for file in self.files if PurePosixPath(file).name == base]
-        if not near and len(self.files) < MOST:
-            near = get_close_matches(wanted, self.files, 1, 0.8)
-        if not near:
+        image_name = plain(name)
+        base_name = PurePosixPath(image_name).name
+        near_files = [file for file in self.files if PurePosixPath(file).name == base_name]
+        if not near_files and len(self.files) < MOST:
+            near_files = get_close_matches(image_name, self.files, 1, 0.8)
+        if not near_files:
             return ""
-        return f"; did you mean {near[0]}?"
+        return f"; did you mean {near_files[0]}?"
 
 
 def listed(path: Path) -> Iterator[str]:
     """The files below a folder, by their paths below it."""
-    for place, _, names in os.walk(path):
+    for place, _, file_names in os.walk(path):
         folder = Path(place)
-        below = ""
+        folder_below = ""
         if folder != path:
-            below = f"{folder.relative_to(path).as_posix()}/"
-        for name in names:
-            yield below + name
+            folder_below = f"{folder.relative_to(path).as_posix()}/"
+        for file_name in file_names:
+            yield folder_below + file_name
 
 
 def unnamed(

@@ -45,10 +45,10 @@ def _beginning(path: Path) -> str:
     """The beginning of a JSON file that holds an object; "" for anything else."""
     if path.suffix.lower() != ".json" or remote.address(path) or not path.is_file():
         return ""
-    beginning = TextFile(path).beginning().lstrip()
-    if not beginning.startswith("{"):
+    json_beginning = TextFile(path).beginning().lstrip()
+    if not json_beginning.startswith("{"):
         return ""
-    return beginning
+    return json_beginning
 
 
 def _is_coco(path: Path) -> bool:
@@ -77,8 +77,8 @@ def coco(source: Source) -> pd.DataFrame:
         source.say(f"{path}: read as COCO's JSON, {file.called}; {COCO_COLUMNS}")
         return _file(source, file, "")
     files_read = _captions_in(path)
-    matches = [NAME.fullmatch(file.stem) for file, _ in files_read]
-    years = sorted({match[4] for match in matches if match})
+    names_of_files = [NAME.fullmatch(file.stem) for file, _ in files_read]
+    years = sorted({match[4] for match in names_of_files if match})
     if len(years) > 1:
         of_years = " and ".join(years)
         first_file, _ = files_read[0]
@@ -86,15 +86,15 @@ def coco(source: Source) -> pd.DataFrame:
             f"{path}: holds captions of {of_years}, which are the same images; name one file, "
             f"such as --annotations {first_file}"
         )
-    names = ", ".join(file.name for file, _ in files_read)
+    annotation_files = ", ".join(file.name for file, _ in files_read)
     source.say(
-        f"{path}: read as COCO's folder of annotations: {names}; {COCO_COLUMNS}; split by the names "
+        f"{path}: read as COCO's folder of annotations: {annotation_files}; {COCO_COLUMNS}; split by the names "
         "of the files"
     )
-    tables = []
+    captions_of_files = []
     for file, place in files_read:
-        tables.append(_file(source, TextFile(file), f"{place}/"))
-    return pd.concat(tables, ignore_index=True)
+        captions_of_files.append(_file(source, TextFile(file), f"{place}/"))
+    return pd.concat(captions_of_files, ignore_index=True)
 
 
 def _captions_in(folder: Path) -> list[tuple[Path, str]]:
@@ -130,13 +130,13 @@ def _file(source: Source, annotations: TextFile, place: str) -> pd.DataFrame:
         table = table[is_listed]
         file_of_row = file_of_row[is_listed]
     table = _numbered(table)
-    order = np.argsort(file_of_row, kind="stable")
-    table = table.iloc[order].reset_index(drop=True)
-    paths = place + pd.Series([*files.values()], dtype="str")
-    table["file"] = paths.array.take(file_of_row[order])
-    match = NAME.match(path.stem)
-    if match is not None:
-        table["split"] = match[3].lower()
+    caption_order = np.argsort(file_of_row, kind="stable")
+    table = table.iloc[caption_order].reset_index(drop=True)
+    image_paths = place + pd.Series([*files.values()], dtype="str")
+    table["file"] = image_paths.array.take(file_of_row[caption_order])
+    split_in_name = NAME.match(path.stem)
+    if split_in_name is not None:
+        table["split"] = split_in_name[3].lower()
     return table
 
 
@@ -279,8 +279,8 @@ def _karpathy_rows(
 def _sentences(
     image: Any, number: int, place: str, left_out: LeftOut
 ) -> list[tuple[int, str, str | None, int, Any]]:
-    where = f"{place}, image {number}"
-    with expecting(where, "in Karpathy's layout (filename, split and sentences with raw)"):
+    image_place = f"{place}, image {number}"
+    with expecting(image_place, "in Karpathy's layout (filename, split and sentences with raw)"):
         folder = text(image.get("filepath", ""))
         name = text(image["filename"])
         file = "/".join(filter(None, [folder, name]))
@@ -293,12 +293,12 @@ def _sentences(
         for sentence in image["sentences"]:
             caption_id = whole(sentence.get("sentid", NO_ID))
             captions.append((image_id, file, split, caption_id, sentence["raw"]))
-    usable = [row for row in captions if isinstance(row[4], str) and row[4]]
-    for _ in range(len(captions) - len(usable)):
-        left_out.add("no caption", f"{where}, {file}")
+    usable_captions = [row for row in captions if isinstance(row[4], str) and row[4]]
+    for _ in range(len(captions) - len(usable_captions)):
+        left_out.add("no caption", f"{image_place}, {file}")
     if not captions:
         return [(image_id, file, split, NO_ID, "")]
-    return usable
+    return usable_captions
 
 
 COCO = Reader("COCO's captions_*.json or instances_*.json", _is_coco, coco)

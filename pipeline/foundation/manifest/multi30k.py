@@ -48,8 +48,8 @@ def read(source: Source) -> pd.DataFrame:
     )
     rows: list[tuple[int, str, str, int, str, str]] = []
     images = 0
-    for split, name in LISTS.items():
-        list_file = root / "task2" / "image_splits" / name
+    for split, list_name in LISTS.items():
+        list_file = root / "task2" / "image_splits" / list_name
         listed = text_of(list_file).split()
         columns = _columns(root, split, len(listed))
         captions_of_images = zip(*columns, strict=True)
@@ -58,8 +58,8 @@ def read(source: Source) -> pd.DataFrame:
                 caption_id = len(rows)
                 rows.append((images, image, split, caption_id, caption, language))
             images += 1
-    names = ["image_id", "file", "split", "caption_id", "caption", LANGUAGE]
-    return pd.DataFrame(rows, columns=names)
+    manifest_columns = ["image_id", "file", "split", "caption_id", "caption", LANGUAGE]
+    return pd.DataFrame(rows, columns=manifest_columns)
 
 
 def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, str]]]:
@@ -67,14 +67,14 @@ def _columns(root: Path, split: str, images: int) -> Iterator[list[tuple[str, st
     caption).
     """
     for language, task, ending, test in SOURCES:
-        name = test if split == "test" else split
-        file = root / task / "raw" / f"{name}.{ending}.gz"
-        lines = _lines(file)
-        if len(lines) != images:
+        split_in_name = test if split == "test" else split
+        file = root / task / "raw" / f"{split_in_name}.{ending}.gz"
+        captions = _lines(file)
+        if len(captions) != images:
             raise InputError(
-                f"{file}: expected {images} lines, one for each image of {split}, received {len(lines)}"
+                f"{file}: expected {images} lines, one for each image of {split}, received {len(captions)}"
             )
-        yield [(language, line) for line in lines]
+        yield [(language, caption) for caption in captions]
 
 
 def _lines(file: Path) -> list[str]:
@@ -88,16 +88,16 @@ def _lines(file: Path) -> list[str]:
             f"{file}: no such file; --annotations must be a clone of "
             "multi30k/dataset, with task 1 and task 2",
         ),
-        gzip.open(file) as packed,
+        gzip.open(file) as packed_captions,
     ):
-        content = packed.read(LARGEST + 1)
-        text = content.decode("utf-8")
+        content = packed_captions.read(LARGEST + 1)
+        captions_text = content.decode("utf-8")
     if len(content) > LARGEST:
         raise InputError(
             f"{file}: unpacks to more than {LARGEST:,} bytes; it is damaged, or no file of Multi30K"
         )
     # Not splitlines, which also cuts at rare characters inside a caption.
-    return text.removesuffix("\n").split("\n")
+    return captions_text.removesuffix("\n").split("\n")
 
 
 def _data(path: Path) -> Path:

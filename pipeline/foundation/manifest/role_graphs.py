@@ -70,24 +70,24 @@ def _graph(entry: Any, words: int) -> str:
         if role != ROOT:
             number_of[name] = len(phrases)
             phrases.append((role, spans))
-    ends = []
+    graph_edges = []
     for edge in edges:
         if not _is_edge(edge):
             raise ValueError("has an edge that is not [name, name, role]")
         verb_name, phrase_name, *_ = edge
         verb = number_of.get(verb_name)
         phrase = number_of.get(phrase_name)
-        named = f"has an edge from {verb_name[:20]!a} to {phrase_name[:20]!a}"
+        edge_in_words = f"has an edge from {verb_name[:20]!a} to {phrase_name[:20]!a}"
         if verb is None or phrase is None:
-            raise ValueError(f"{named}, and no such nodes")
+            raise ValueError(f"{edge_in_words}, and no such nodes")
         verb_role, _ = phrases[verb]
         phrase_role, _ = phrases[phrase]
         if verb_role != VERB or phrase_role == VERB:
             raise ValueError(
-                f"{named}; expected one from a verb, of role {VERB}, to another phrase"
+                f"{edge_in_words}; expected one from a verb, of role {VERB}, to another phrase"
             )
-        ends.append([verb, phrase])
-    return json.dumps([phrases, ends], separators=(",", ":"))
+        graph_edges.append([verb, phrase])
+    return json.dumps([phrases, graph_edges], separators=(",", ":"))
 
 
 def _is_edge(value: Any) -> bool:

@@ -31,9 +31,9 @@ def splits(folder: Path, ending: str) -> dict[str, str]:
     """The splits of which a folder has a file with this ending -> SCAN's names of them."""
     name_of: dict[str, str] = {}
     for split, choice in NAMES.items():
-        existing = [name for name in choice if (folder / f"{name}_{ending}").is_file()]
-        if existing:
-            name_of[split] = existing[0]
+        scan_names = [name for name in choice if (folder / f"{name}_{ending}").is_file()]
+        if scan_names:
+            name_of[split] = scan_names[0]
     return name_of
 
 

@@ -56,13 +56,15 @@ class Split:
         import numpy as np
 
         count = len(self.image_ids)
-        owner = np.where(self.caption_image < 0, count - 1, self.caption_image)
-        order = np.argsort(owner, kind="stable")
-        firsts = np.arange(0, count, images)
-        cuts = np.searchsorted(owner[order], [*firsts, count])
-        for first, start, stop in zip(firsts.tolist(), cuts[:-1], cuts[1:], strict=True):
+        image_of_caption = np.where(self.caption_image < 0, count - 1, self.caption_image)
+        captions_by_image = np.argsort(image_of_caption, kind="stable")
+        first_images = np.arange(0, count, images)
+        caption_cuts = np.searchsorted(image_of_caption[captions_by_image], [*first_images, count])
+        starts = caption_cuts[:-1]
+        stops = caption_cuts[1:]
+        for first, start, stop in zip(first_images.tolist(), starts, stops, strict=True):
             rows = np.arange(first, min(first + images, count))
-            captions = np.sort(order[start:stop])
+            captions = np.sort(captions_by_image[start:stop])
             yield self._take(rows, captions)
 
     def only(self, keep: np.ndarray) -> Split:
@@ -112,14 +114,14 @@ class Split:
         languages = self.languages
         if languages is None:
             languages = np.array([], str)
-        present = sorted(set(languages.tolist()))
-        missing = [name for name in names if name not in present]
-        if missing:
-            choice = "its manifest has no column language"
-            if present:
-                choice = f"there are: {', '.join(present)}"
+        present_languages = sorted(set(languages.tolist()))
+        missing_languages = [name for name in names if name not in present_languages]
+        if missing_languages:
+            language_choice = "its manifest has no column language"
+            if present_languages:
+                language_choice = f"there are: {', '.join(present_languages)}"
             raise InputError(
-                f"the split {self.name} has no captions in the language {missing[0]!r}; {choice}"
+                f"the split {self.name} has no captions in the language {missing_languages[0]!r}; {language_choice}"
             )
         captions = np.flatnonzero(np.isin(languages, list(names)))
         images = np.unique(self.caption_image[captions])
@@ -129,17 +131,17 @@ class Split:
         """Keep some images and some of their captions, both int64 and ascending."""
         from pipeline.foundation.evaluation.retrieval.owners import renumbered
 
-        owner = renumbered(self.caption_image[captions], images, len(self.image_ids))
-        part = Split(
+        caption_image = renumbered(self.caption_image[captions], images, len(self.image_ids))
+        part_of_split = Split(
             self.name,
             self.store_rows[images],
             self.image_ids[images],
             self.caption_ids[captions],
-            owner,
+            caption_image,
             self.captions[captions],
         )
         if self.languages is not None:
-            part = replace(part, languages=self.languages[captions])
+            part_of_split = replace(part_of_split, languages=self.languages[captions])
         if self.role_graphs is not None:
-            part = replace(part, role_graphs=self.role_graphs[captions])
-        return part
+            part_of_split = replace(part_of_split, role_graphs=self.role_graphs[captions])
+        return part_of_split

@@ -163,11 +163,11 @@ class Manifest:
         """The file of each image or clip, of all or of some rows of `images`; folder: None for the
         manifest's.
         """
-        place = str(folder or self.images_folder)
+        images_folder = str(folder or self.images_folder)
         images = self.images[["file", *self._clip]]
         if rows is not None:
             images = images.iloc[list(rows)]
-        files = [os.path.join(place, file) for file in images["file"].tolist()]
+        files = [os.path.join(images_folder, file) for file in images["file"].tolist()]
         if not self._clip:
             return [*map(GalleryFile, files)]
         clips = images[[*CLIP]].itertuples(index=False, name=None)
@@ -224,36 +224,38 @@ class Manifest:
         import numpy as np
         import pandas as pd
 
-        parts = SplitName(name).parts
-        present = self.images["split"].unique()
-        missing = [part for part in parts if part not in present]
-        if missing:
+        split_names = SplitName(name).parts
+        present_splits = self.images["split"].unique()
+        missing_splits = [part for part in split_names if part not in present_splits]
+        if missing_splits:
             raise InputError(
-                f"manifest of {self.dataset}: no images in the split {missing[0]!r}; "
-                f"there are: {', '.join(present)}; `pipeline manifest --draw-splits` draws them, if the "
+                f"manifest of {self.dataset}: no images in the split {missing_splits[0]!r}; "
+                f"there are: {', '.join(present_splits)}; `pipeline manifest --draw-splits` draws them, if the "
                 "annotations name none"
             )
-        more = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
+        optional_columns = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
         of_parts = self.rows(
-            ["image_id", "split", "caption_id", "caption", *more],
-            lambda rows: rows[rows["split"].isin(parts)],
+            ["image_id", "split", "caption_id", "caption", *optional_columns],
+            lambda rows: rows[rows["split"].isin(split_names)],
         )
         rows = of_parts
-        if len(parts) > 1:
-            rows = pd.concat([of_parts[of_parts["split"] == part] for part in parts])
+        if len(split_names) > 1:
+            rows = pd.concat([of_parts[of_parts["split"] == part] for part in split_names])
         of_images = self.images["split"].to_numpy()
-        store_rows = np.concatenate([np.flatnonzero(of_images == part) for part in parts])
+        store_rows = np.concatenate(
+            [np.flatnonzero(of_images == split_name) for split_name in split_names]
+        )
         image_ids = self.images["image_id"].to_numpy()[store_rows]
-        alone = (rows["image_id"] == NO_IMAGE).to_numpy()
-        if alone.any():  # joined splits have them between others
-            rows = pd.concat([rows[~alone], rows[alone]])
-            alone = np.sort(alone)
+        without_image = (rows["image_id"] == NO_IMAGE).to_numpy()
+        if without_image.any():  # joined splits have them between others
+            rows = pd.concat([rows[~without_image], rows[without_image]])
+            without_image = np.sort(without_image)
         image_rows = pd.Index(image_ids).get_indexer(rows["image_id"])
-        is_lost = (image_rows < 0) & ~alone
+        is_lost = (image_rows < 0) & ~without_image
         if is_lost.any():
-            lost = rows["image_id"].iloc[int(is_lost.argmax())]
+            image_of_two_splits = rows["image_id"].iloc[int(is_lost.argmax())]
             raise InputError(
-                f"manifest of {self.dataset}: image {lost} is in the split {name} and in another one; "
+                f"manifest of {self.dataset}: image {image_of_two_splits} is in the split {name} and in another one; "
                 "make it again with `pipeline manifest`"
             )
         languages = None
@@ -333,18 +335,18 @@ class Manifest:
     def _of_file(cls, file: Path, path: Path, cache: ManifestCache, written: int = 0) -> Manifest:
         """Open a file that is at `path`, or was brought from there."""
         with manifest_at(path):
-            rows = TableFile(file, path)
-            attributes = parsing.from_json(rows.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
-            seen = attributes["images"]
+            table_file = TableFile(file, path)
+            attributes = parsing.from_json(table_file.opened.schema_arrow.metadata[b"PANDAS_ATTRS"])
+            images_folder = attributes["images"]
             dataset = attributes["dataset"]
-            if not remote.address(seen):
-                seen = os.path.normpath(path.parent / seen)
+            if not remote.address(images_folder):
+                images_folder = os.path.normpath(path.parent / images_folder)
             if dataset in ("", "..") or PurePath(dataset).name != dataset:  # it names folders
                 raise no_manifest(path, f"its data set {dataset!a} is no name")
             left_out = {}
             for reason, count in attributes["left_out"].items():
                 left_out[parsing.text(reason)] = parsing.whole(count)
-            manifest = cls(rows, dataset, Path(seen), left_out, written)
+            manifest = cls(table_file, dataset, Path(images_folder), left_out, written)
             return manifest._with(cache)
 
     def _with(self, cache: ManifestCache) -> Manifest:
@@ -355,10 +357,10 @@ class Manifest:
 def _joined(batches: Iterable[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
-    tables = list(batches)
-    if len(tables) > 1:
-        return pd.concat(tables, ignore_index=True)
-    return tables[0].reset_index(drop=True)
+    manifest_parts = list(batches)
+    if len(manifest_parts) > 1:
+        return pd.concat(manifest_parts, ignore_index=True)
+    return manifest_parts[0].reset_index(drop=True)
 
 
 def texts(column: pd.Series) -> np.ndarray:
@@ -378,13 +380,13 @@ def _seconds(value: float) -> float | None:
 
 def _digest(batches: Iterable[pd.DataFrame]) -> str:
     """SHA-256 of a JSON list a row."""
-    written: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
+    writer_of_kind: dict[str, Callable[[Any], str]] = {"i": str, "f": json.dumps}
     hashed = hashlib.sha256()
     for batch in batches:
         columns = []
         for _, column in batch.items():
-            write = written.get(column.dtype.kind, encode_basestring)
-            columns.append(map(write, column.tolist()))
-        lines = (f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True))
-        hashed.update("".join(lines).encode())
+            write_cell = writer_of_kind.get(column.dtype.kind, encode_basestring)
+            columns.append(map(write_cell, column.tolist()))
+        rows_as_json = (f"[{', '.join(row)}]\n" for row in zip(*columns, strict=True))
+        hashed.update("".join(rows_as_json).encode())
     return hashed.hexdigest()

@@ -38,16 +38,16 @@ class TableFile:
         """
         import pyarrow as pa
 
-        stored = field.type
-        if pa.types.is_dictionary(stored):
-            stored = stored.value_type
-        wanted = columns_of(self.columns).get(field.name)
-        is_text = pa.types.is_string(stored) or pa.types.is_large_string(stored)
-        if wanted in (None, "str") and is_text:
-            return stored
-        if wanted in (None, "int64") and pa.types.is_signed_integer(stored):
+        stored_type = field.type
+        if pa.types.is_dictionary(stored_type):
+            stored_type = stored_type.value_type
+        manifest_type = columns_of(self.columns).get(field.name)
+        is_text = pa.types.is_string(stored_type) or pa.types.is_large_string(stored_type)
+        if manifest_type in (None, "str") and is_text:
+            return stored_type
+        if manifest_type in (None, "int64") and pa.types.is_signed_integer(stored_type):
             return pa.int64()
-        if wanted in (None, "float64") and pa.types.is_floating(stored):
+        if manifest_type in (None, "float64") and pa.types.is_floating(stored_type):
             return pa.float64()
         raise no_manifest(self.path, f"its column {field.name} is of type {field.type}")
 

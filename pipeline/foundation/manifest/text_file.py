@@ -40,28 +40,28 @@ class TextFile:
         pointer = unfetched.pointer(head)
         if pointer:
             raise InputError(f"{self.path}: is {pointer}")
-        marked = _marked_encoding(head)
-        if marked is not None:
-            return marked
+        marked_encoding = _marked_encoding(head)
+        if marked_encoding is not None:
+            return marked_encoding
         if b"\0" in head:
             raise InputError(
                 f"{self.path}: holds zero bytes, so it is no text, or UTF-16 without a mark of its byte "
                 "order; save it as UTF-8"
             )
         decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
-        wrong: list[str] = []
-        right = False
+        wrong_bytes: list[str] = []
+        has_letters = False
         for part in chain(self._bytes(), [b""]):
-            text = decode(part, final=not part)
-            if not is_text(text):
-                wrong += WRONG.findall(text)
-                right = right or LETTER.search(text) is not None
-            elif not text.isascii():
-                right = True
-        single = sum(len(run) == 1 for run in wrong)
-        is_western = not right and single >= 0.9 * len(wrong)
-        self._is_damaged = bool(wrong) and not is_western
-        return "cp1252" if wrong and is_western else "utf-8"
+            decoded = decode(part, final=not part)
+            if not is_text(decoded):
+                wrong_bytes += WRONG.findall(decoded)
+                has_letters = has_letters or LETTER.search(decoded) is not None
+            elif not decoded.isascii():
+                has_letters = True
+        single_letters = sum(len(run) == 1 for run in wrong_bytes)
+        is_western = not has_letters and single_letters >= 0.9 * len(wrong_bytes)
+        self._is_damaged = bool(wrong_bytes) and not is_western
+        return "cp1252" if wrong_bytes and is_western else "utf-8"
 
     @property
     def is_damaged(self) -> bool:
@@ -89,14 +89,14 @@ class TextFile:
 
     def lines(self, errors: str = "strict") -> Iterator[str]:
         """Read the lines with their ends, which may be any."""
-        ends = io.IncrementalNewlineDecoder(None, translate=True)
-        rest = ""
+        line_ends = io.IncrementalNewlineDecoder(None, translate=True)
+        cut_line = ""
         for part in chain(self.parts(errors), [None]):
-            text = rest + ends.decode(part or "", final=part is None)
-            *lines, rest = text.split("\n")
+            decoded = cut_line + line_ends.decode(part or "", final=part is None)
+            *lines, cut_line = decoded.split("\n")
             yield from (f"{line}\n" for line in lines)
-        if rest:
-            yield rest
+        if cut_line:
+            yield cut_line
 
     def beginning(self) -> str:
         """The first part of the contents, to recognise it by."""

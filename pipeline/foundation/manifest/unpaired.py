@@ -20,10 +20,10 @@ Say = Callable[[str], object]
 
 def apart(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Take the captions that belong to no image apart from the others."""
-    alone = table["file"] == ""
-    if not alone.any():
+    without_image = table["file"] == ""
+    if not without_image.any():
         return table, table.iloc[:0]
-    return table[~alone].reset_index(drop=True), table[alone]
+    return table[~without_image].reset_index(drop=True), table[without_image]
 
 
 def with_captions(table: pd.DataFrame, alone: pd.DataFrame, source: Path, say: Say) -> pd.DataFrame:

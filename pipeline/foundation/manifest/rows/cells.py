@@ -17,8 +17,8 @@ def captions_of(value: Any) -> list[str]:
     "" if blank.
     """
     if isinstance(value, str):
-        text = value.strip()
-        return _listed(text) or [text]
+        caption = value.strip()
+        return _listed(caption) or [caption]
     if isinstance(value, dict):
         speaker = value.get("from", value.get("role"))
         if speaker is None:
@@ -30,8 +30,8 @@ def captions_of(value: Any) -> list[str]:
         return captions_of(answer)
     if isinstance(value, list):
         captions = []
-        for part in value:
-            captions += captions_of(part)
+        for caption_cell in value:
+            captions += captions_of(caption_cell)
         return captions or [""]
     return [""]  # null, or no text
 
@@ -98,13 +98,13 @@ def seconds(value: Any) -> float | None:
 
 def whole(values: Iterable[Any]) -> list[int] | None:
     """Ids of a column as whole numbers of 63 bits; None if one is none."""
-    numbers = []
+    ids = []
     for value in values:
         try:
-            number = parsing.whole(value)
+            id_number = parsing.whole(value)
         except (ValueError, TypeError):
             return None
-        if not -(2**63) <= number < 2**63:
+        if not -(2**63) <= id_number < 2**63:
             return None
-        numbers.append(number)
-    return numbers
+        ids.append(id_number)
+    return ids

@@ -101,54 +101,56 @@ def find(names: Sequence[str], images: int | None = None) -> Columns:
     """Find the roles of columns by their names. images: the column of images' bytes. Check them
     with `require`.
     """
-    plains = [plain(name) for name in names]
+    plain_names = [plain(name) for name in names]
     columns_of: dict[str, list[int]] = {}
-    for column, name in enumerate(plains):
+    for column, name in enumerate(plain_names):
         columns_of.setdefault(name, []).append(column)
     roles: dict[str, tuple[int, ...]] = {}
     unused: list[str] = []
-    for role, known in NAMES.items():
+    for role, role_names in NAMES.items():
         if role == "image" and images is not None:
             roles[role] = (images,)
             continue
-        of_role = [*chain.from_iterable(columns_of.get(name, []) for name in known)]
+        of_role = [*chain.from_iterable(columns_of.get(name, []) for name in role_names)]
         if role == "caption":
-            caption_columns = _captions(columns_of, known)
+            caption_columns = _captions(columns_of, role_names)
             if caption_columns:
                 roles[role] = caption_columns
-                other = sorted(set(of_role).difference(caption_columns))
-                unused += [names[column] for column in other]
+                unread_columns = sorted(set(of_role).difference(caption_columns))
+                unused += [names[column] for column in unread_columns]
             continue
-        taken = {*chain.from_iterable(roles.values())}
-        free = [column for column in of_role if column not in taken]
-        if not free:
+        taken_columns = {*chain.from_iterable(roles.values())}
+        free_columns = [column for column in of_role if column not in taken_columns]
+        if not free_columns:
             continue
-        roles[role] = (free[0],)
+        roles[role] = (free_columns[0],)
         if role == "image":
-            other = [column for column in free[1:] if plains[column] not in IMAGE_ADDRESSES]
-            unused += [names[column] for column in other]
+            unread_columns = [
+                column for column in free_columns[1:] if plain_names[column] not in IMAGE_ADDRESSES
+            ]
+            unused += [names[column] for column in unread_columns]
     if {"image", "video"} <= roles.keys():
         image_column = roles["image"][0]
-        if plains[image_column] in ("id", "imageid", "imgid", "url", "path"):
+        if plain_names[image_column] in ("id", "imageid", "imgid", "url", "path"):
             del roles["image"]
     return Columns(names, roles, unused)
 
 
-def _captions(columns_of: Mapping[str, list[int]], known: Sequence[str]) -> tuple[int, ...]:
+def _captions(columns_of: Mapping[str, list[int]], caption_names: Sequence[str]) -> tuple[int, ...]:
     """All columns of the first name that there is: caption twice, or caption1, caption2 and so
     on.
 
     columns_of: the columns of each name.
     """
-    numbered: dict[str, list[int]] = {}
-    for name, columns in columns_of.items():
+    numbered_columns: dict[str, list[int]] = {}
+    for name, caption_columns in columns_of.items():
         match = NUMBERED.fullmatch(name)
         if match is not None:
-            numbered.setdefault(match[1], []).extend(columns)
-    for name in known:
-        columns = [*columns_of.get(name, []), *sorted(numbered.get(name, []))]
-        if columns:
-            return tuple(columns)
+            numbered_columns.setdefault(match[1], []).extend(caption_columns)
+    for name in caption_names:
+        caption_columns = [*columns_of.get(name, []), *sorted(numbered_columns.get(name, []))]
+        if caption_columns:
+            return tuple(caption_columns)
     return ()
 
 
@@ -163,18 +165,18 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
         raise InputError(
             f"{path}: has both columns {image} and {video}; a data set holds images or videos"
         )
-    lacking = []
+    lacking_columns = []
     if not {"image", "video"} & roles.keys():
-        lacking.append("image (or file_name, url, video)")
+        lacking_columns.append("image (or file_name, url, video)")
     if "caption" not in roles:
-        lacking.append("caption (or text)")
+        lacking_columns.append("caption (or text)")
     if not columns.names:
         raise InputError(f"{path}: is empty; expected columns such as image and caption")
-    if lacking:
-        row = f", the first row {_shown(first)}" if first else ""
+    if lacking_columns:
+        first_row = f", the first row {_shown(first)}" if first else ""
         raise InputError(
-            f"{path}: has no column {' nor '.join(lacking)}; its columns are {_shown(columns.names)}"
-            f"{row}. Call them image and caption, or name another format with --format"
+            f"{path}: has no column {' nor '.join(lacking_columns)}; its columns are {_shown(columns.names)}"
+            f"{first_row}. Call them image and caption, or name another format with --format"
         )
     edges = [edge for edge in ("start", "end") if edge in roles]
     if columns.kind == "video" and len(edges) == 1:

@@ -80,15 +80,15 @@ class JsonRows(RowFile):
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        names = [self.names[column] for column in columns]
+        column_names = [self.names[column] for column in columns]
         numbered_rows = self._rows(left_out)
         while True:
             batch = list(islice(numbered_rows, table.AT_ONCE))
             if not batch:
                 return
-            numbers = [number for number, _ in batch]
+            row_numbers = [number for number, _ in batch]
             rows = [row for _, row in batch]
-            yield Batch(numbers, [_values(rows, name) for name in names])
+            yield Batch(row_numbers, [_values(rows, name) for name in column_names])
 
     def _rows(self, left_out: LeftOut) -> Iterator[tuple[int, dict[str, Any]]]:
         with refusing(ValueError, lambda error: f"{self.path}: not readable as JSON: {error}"):

@@ -40,18 +40,18 @@ class ParquetRows(RowFile):
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""
-        plain = [column for column in columns if column != self.images]
+        plain_columns = [column for column in columns if column != self.images]
         sizes = self._file.sizes() if self.images in columns else {}
-        first = 0
+        first_row = 0
         with self._readable():
-            for values in self._file.batches(plain, table.AT_ONCE):
-                rows = range(first, first + len(values[0]))
-                names = [f"{self._name}/{row}" if str(row) in sizes else None for row in rows]
-                of_column = dict(zip(plain, values, strict=True))
+            for cells_of_columns in self._file.batches(plain_columns, table.AT_ONCE):
+                rows = range(first_row, first_row + len(cells_of_columns[0]))
+                image_names = [f"{self._name}/{row}" if str(row) in sizes else None for row in rows]
+                of_column = dict(zip(plain_columns, cells_of_columns, strict=True))
                 if self.images is not None:
-                    of_column[self.images] = names
+                    of_column[self.images] = image_names
                 yield Batch(rows, [of_column[column] for column in columns])
-                first = rows.stop
+                first_row = rows.stop
 
     def _readable(self) -> AbstractContextManager[None]:
         """Refuse a file that is no Parquet."""

@@ -59,16 +59,16 @@ class _Table:
 
     def add(self, file: RowFile, used: Columns, split: str | None, folder: str) -> None:
         """Read a file's rows."""
-        asked = [*dict.fromkeys(chain.from_iterable(used.roles.values()))]
-        for batch in file.batches(asked, self.left_out):
-            of_column = dict(zip(asked, batch.columns, strict=True))
-            values = {}
+        asked_columns = [*dict.fromkeys(chain.from_iterable(used.roles.values()))]
+        for batch in file.batches(asked_columns, self.left_out):
+            of_column = dict(zip(asked_columns, batch.columns, strict=True))
+            cells_of_role = {}
             for role, of_role in used.roles.items():
-                values[role] = [of_column[column] for column in of_role]
-            part = self._rows(file, batch.places, values, used.kind, folder)
+                cells_of_role[role] = [of_column[column] for column in of_role]
+            rows_of_manifest = self._rows(file, batch.places, cells_of_role, used.kind, folder)
             if "split" not in used.roles:
-                part["split"] = split
-            self.parts.append(part)
+                rows_of_manifest["split"] = split
+            self.parts.append(rows_of_manifest)
 
     def _rows(
         self,
@@ -90,7 +90,7 @@ class _Table:
         if span:
             images = [*zip(files, *span.values(), strict=True)]
         numbers = self.numbers
-        part: dict[str, Any] = {
+        manifest_columns: dict[str, Any] = {
             "image_id": [numbers.setdefault(image, len(numbers)) for image in _at(images, rows)],
             "file": _at(files, rows),
             "caption_id": range(self.captions, self.captions + len(rows)),
@@ -99,12 +99,12 @@ class _Table:
         self.captions += len(rows)
         if "split" in values:
             splits = _at(values["split"][0], rows)
-            part["split"] = ["" if name is None else str(name).strip() for name in splits]
+            manifest_columns["split"] = list(map(_split_name, splits))
         if "language" in values:
             languages = _at(values["language"][0], rows)
-            part[LANGUAGE] = [str(name or "").strip() for name in languages]
+            manifest_columns[LANGUAGE] = [str(name or "").strip() for name in languages]
         for edge, seconds in span.items():
-            part[edge] = _at(seconds, rows)
+            manifest_columns[edge] = _at(seconds, rows)
         for role in self.ids:
             ids = None
             if self.ids[role] and role in values:
@@ -112,8 +112,8 @@ class _Table:
             if ids is None:
                 self.ids[role] = False
             else:
-                part[role] = ids
-        return pd.DataFrame(part)
+                manifest_columns[role] = ids
+        return pd.DataFrame(manifest_columns)
 
     def _captions(
         self,
@@ -130,17 +130,17 @@ class _Table:
         def where(row: int) -> str:
             return f"{file.path}, {file.unit} {places[row]}"
 
-        columns = values["caption"]
-        if len(columns) == 1 and None not in names:
-            plain = _plain_captions(columns[0])
-            if plain is not None:
-                return range(len(plain)), plain
+        caption_columns = values["caption"]
+        if len(caption_columns) == 1 and None not in names:
+            plain_captions = _plain_captions(caption_columns[0])
+            if plain_captions is not None:
+                return range(len(plain_captions)), plain_captions
         rows: list[int] = []
-        texts: list[str] = []
+        caption_texts: list[str] = []
         status = [None] * len(names)
         if "status" in values:
             status = values["status"][0]
-        for row, of_row in enumerate(zip(*columns, strict=True)):
+        for row, of_row in enumerate(zip(*caption_columns, strict=True)):
             if names[row] is None:
                 has_failed = file.images is not None or status[row] not in (None, "success")
                 if has_failed:
@@ -150,17 +150,17 @@ class _Table:
                     self.left_out.add("no image name", where(row))
                     continue
             captions = [*chain.from_iterable(map(cells.captions_of, of_row))]
-            good = [*filter(None, captions)]
-            if not good and (self.with_alone or not captions):
+            usable_captions = [*filter(None, captions)]
+            if not usable_captions and (self.with_alone or not captions):
                 self.blank.append(where(row))
-                good = [""]
+                usable_captions = [""]
             # An image may have fewer captions than there are columns.
-            elif not good or len(of_row) == 1:
-                for _ in range(len(captions) - len(good)):
+            elif not usable_captions or len(of_row) == 1:
+                for _ in range(len(captions) - len(usable_captions)):
                     self.left_out.add("no caption", where(row))
-            rows += [row] * len(good)
-            texts += good
-        return rows, texts
+            rows += [row] * len(usable_captions)
+            caption_texts += usable_captions
+        return rows, caption_texts
 
     def _without_damage(self, table: pd.DataFrame) -> pd.DataFrame:
         """Leave out blank captions but for the only row of an image, which is an image without a
@@ -198,15 +198,22 @@ class _Table:
 
     def _with_ids(self, table: pd.DataFrame) -> pd.DataFrame:
         """Replace numbers by the file's own ids, if they are ids: of one image each."""
-        present = [role for role in self.ids if role in table.columns]
-        for role in present:
+        id_roles = [role for role in self.ids if role in table.columns]
+        for role in id_roles:
             if not self.ids[role]:
                 continue
             column = IDS[role]
-            pairs = table[[role, column]].drop_duplicates()
-            if pairs[role].is_unique and pairs[column].is_unique:
+            ids_and_numbers = table[[role, column]].drop_duplicates()
+            if ids_and_numbers[role].is_unique and ids_and_numbers[column].is_unique:
                 table[column] = table[role]
-        return table.drop(columns=present)
+        return table.drop(columns=id_roles)
+
+
+def _split_name(cell: Any) -> str:
+    """The name of a split in a cell; "" for an empty one."""
+    if cell is None:
+        return ""
+    return str(cell).strip()
 
 
 def _at(column: Sequence[Any], rows: Sequence[int]) -> Sequence[Any]:
@@ -229,13 +236,13 @@ def _plain_captions(values: Sequence[Any]) -> list[str] | None:
 
 def _seconds(values: Iterable[Any], path: Path) -> list[float]:
     seconds = []
-    for value in values:
-        second = cells.seconds(value)
-        if second is None:
+    for cell in values:
+        edge = cells.seconds(cell)
+        if edge is None:
             raise InputError(
-                f"{path}: expected seconds in the columns start and end, got {value!a:.40}"
+                f"{path}: expected seconds in the columns start and end, got {cell!a:.40}"
             )
-        seconds.append(second)
+        seconds.append(edge)
     return seconds
 
 
@@ -245,8 +252,8 @@ def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:
     """
     suffixes = SUFFIXES[form]
     if remote.address(path) and path.suffix.lower() not in suffixes:
-        names = [name for name in remote.listed(path) if name.lower().endswith(suffixes)]
-        files = [path / name for name in sorted(names) if "/" not in name]
+        objects = [name for name in remote.listed(path) if name.lower().endswith(suffixes)]
+        files = [path / name for name in sorted(objects) if "/" not in name]
         return [(file, split_in(file.stem)) for file in files]
     if not path.is_dir():
         return [(path, split_in(path.stem))]
@@ -254,11 +261,11 @@ def files_of(path: Path, form: str) -> list[tuple[Path, str | None]]:
     described = [file for file in sorted(metadata) if file.suffix.lower() in suffixes]
     if described:
         return [(file, _split_of_folder(file, path)) for file in described]
-    listed = []
+    listed_files = []
     for folder in (path, path / "data"):
         if folder.is_dir():
-            listed += sorted(folder.iterdir())
-    files = [file for file in listed if _is_table(file, suffixes)]
+            listed_files += sorted(folder.iterdir())
+    files = [file for file in listed_files if _is_table(file, suffixes)]
     return [(file, split_in(file.stem)) for file in files]
 
 
@@ -282,28 +289,28 @@ def _read(source: Source, form: str) -> pd.DataFrame:
         raise InputError(f"{path}: holds no {' or '.join(SUFFIXES[form])} file")
     if form != "parquet" and len(files) > 1:
         _require_splits(path, files)
-    gathered = _Table(source.left_out, with_alone=form == "csv")
+    captions_of_files = _Table(source.left_out, with_alone=form == "csv")
     for number, (file, split) in enumerate(files):
         below = file.relative_to(path).as_posix() if file != path else file.name
         opened = OPEN[form](file, below)
         recognised = columns.find(opened.names, opened.images)
         used = columns.require(recognised, file, opened.first)
-        by_name = split if len(files) > 1 or source.split_by_name else None
+        split_by_name = split if len(files) > 1 or source.split_by_name else None
         if number == 0:
-            title = opened.title
+            format_title = opened.title
             if len(files) > 1:
-                title += f"; {counted(len(files), 'file')}"
-            line = f"{path}: read as {title}; {used}"
-            if "split" not in used.roles and by_name is not None:
+                format_title += f"; {counted(len(files), 'file')}"
+            line = f"{path}: read as {format_title}; {used}"
+            if "split" not in used.roles and split_by_name is not None:
                 line += "; split by the name of the file"
             source.say(line)
         folder = ""
         if "/" in below and opened.images is None and form != "parquet":
             folder = f"{below.rpartition('/')[0]}/"
-        gathered.add(opened, used, by_name, folder)
-    if not gathered.parts:
+        captions_of_files.add(opened, used, split_by_name, folder)
+    if not captions_of_files.parts:
         raise InputError(f"{path}: holds no captions")
-    return gathered.whole().assign(kind=used.kind)
+    return captions_of_files.whole().assign(kind=used.kind)
 
 
 def _require_splits(path: Path, files: Sequence[tuple[Path, str | None]]) -> None:

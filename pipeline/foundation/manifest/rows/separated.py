@@ -85,7 +85,7 @@ class SeparatedFile(RowFile):
         """Read rows, see `RowFile`."""
         skipped = self._layout.skipped
         lines = islice(self._file.lines("surrogateescape"), skipped, None)
-        first = skipped + 1
+        first_line = skipped + 1
         first_cell = "".join(self.first[:1])
         is_numbered = not skipped and NUMBER.search(first_cell) is not None
         while True:
@@ -95,18 +95,20 @@ class SeparatedFile(RowFile):
             rows = None
             if not self._file.is_damaged:
                 rows = self._plain(batch)
-            numbers: Sequence[int] = range(first, first + len(batch))
+            line_numbers: Sequence[int] = range(first_line, first_line + len(batch))
             if rows is not None:
-                first += len(batch)
+                first_line += len(batch)
                 self._read += len(rows)
             else:
                 waiting = deque(batch)
                 needed = max(columns) + 1
-                numbers, rows, first = self._by_row(waiting, lines, first, needed, left_out)
-            values = [_cells(rows, column) for column in columns]
+                line_numbers, rows, first_line = self._by_row(
+                    waiting, lines, first_line, needed, left_out
+                )
+            cells_of_columns = [_cells(rows, column) for column in columns]
             if is_numbered:
-                values[0] = [NUMBER.sub("", name) for name in values[0]]
-            yield Batch(numbers, values)
+                cells_of_columns[0] = [NUMBER.sub("", name) for name in cells_of_columns[0]]
+            yield Batch(line_numbers, cells_of_columns)
 
     def _plain(self, lines: list[str]) -> list[list[str]] | None:
         """The rows of lines where each line is one with a cell for each column, as almost always;
@@ -132,32 +134,32 @@ class SeparatedFile(RowFile):
         line: the number of the first. Of a row that is no CSV one line is left out; reading resumes
             at the next.
         """
-        good = dict[int, list[str]]()
+        undamaged_rows = dict[int, list[str]]()
         while waiting:
             of_row: list[str] = []
             reader = self._layout.reader(_taking(waiting, lines, of_row))
-            wrong = ""
+            damage = ""
             try:
                 row = next(reader, list[str]())
             except csv.Error as error:
                 row = []
-                wrong = str(error)
+                damage = str(error)
                 waiting.extendleft(reversed(of_row[1:]))
                 del of_row[1:]
             if any(row):
-                wrong = self._wrong(row, needed)
-            if wrong:
-                left_out.add("damaged row", f"{self.path}, line {line}: {wrong}")
+                damage = self._wrong(row, needed)
+            if damage:
+                left_out.add("damaged row", f"{self.path}, line {line}: {damage}")
             elif any(row):
-                good[line] = row
+                undamaged_rows[line] = row
             line += len(of_row)
-        self._read += len(good)
+        self._read += len(undamaged_rows)
         if not self._read and line > MOST_DAMAGED:
             raise InputError(
                 f"{self.path}: none of its first {line:,} lines is a row of images and captions; is a "
                 "quotation never closed?"
             )
-        return [*good], [*good.values()], line
+        return [*undamaged_rows], [*undamaged_rows.values()], line
 
     def _wrong(self, row: list[str], needed: int) -> str:
         """What is wrong with a row, "" if nothing is."""
@@ -174,13 +176,13 @@ def layout_of(lines: Sequence[str]) -> Layout:
     """Find the layout of a file by its first lines."""
     separators = [*SEPARATORS]
     skipped = 0
-    marked = SEP_LINE.fullmatch(lines[0]) if lines else None
-    if marked is not None:
-        separators = [marked[1]]
+    marked_separator = SEP_LINE.fullmatch(lines[0]) if lines else None
+    if marked_separator is not None:
+        separators = [marked_separator[1]]
         skipped = 1
         lines = lines[1:]
-    headed = []
-    bare = []
+    layouts_with_header = []
+    layouts_without_header = []
     for separator in separators:
         guess = Layout(separator, [], skipped)
         is_quoted = separator in ",;" or _is_quoted(guess, lines)
@@ -188,15 +190,16 @@ def layout_of(lines: Sequence[str]) -> Layout:
         rows = [*filter(None, _parsed(guess, lines[:LOOKED_AT]))]
         if rows:
             header = [name.strip() for name in rows[0]]
-            headed.append(guess._replace(names=header, skipped=skipped + 1))
-            bare.append(guess._replace(names=_columns_of(rows)))
-    whole = [layout for layout in headed if layout.is_whole]
-    if whole:
-        return max(whole, key=lambda layout: len(find(layout.names).roles))
-    whole = [layout for layout in bare if layout.is_whole]
-    if whole:
-        return whole[0]
-    return max(headed, key=lambda layout: len(layout.names), default=Layout(",", [], 1))
+            layouts_with_header.append(guess._replace(names=header, skipped=skipped + 1))
+            layouts_without_header.append(guess._replace(names=_columns_of(rows)))
+    whole_layouts = [layout for layout in layouts_with_header if layout.is_whole]
+    if whole_layouts:
+        return max(whole_layouts, key=lambda layout: len(find(layout.names).roles))
+    whole_layouts = [layout for layout in layouts_without_header if layout.is_whole]
+    if whole_layouts:
+        return whole_layouts[0]
+    empty = Layout(",", [], 1)
+    return max(layouts_with_header, key=lambda layout: len(layout.names), default=empty)
 
 
 def _columns_of(rows: list[list[str]]) -> list[str]:
@@ -208,27 +211,27 @@ def _columns_of(rows: list[list[str]]) -> list[str]:
     for column in range(width):
         long_rows = [row for row in rows if len(row) > column]
         columns.append([cell.strip() for cell in _cells(long_rows, column)])
-    names = [""] * width
-    images = []
-    texts = []
+    column_names = [""] * width
+    image_columns = []
+    text_columns = []
     for column, cells in enumerate(columns):
-        files = sum(map(_is_file, cells))
-        if files > 0.9 * len(rows):
-            images.append(column)
+        image_cells = sum(map(_is_file, cells))
+        if image_cells > 0.9 * len(rows):
+            image_columns.append(column)
         else:
-            texts.append(column)
-    if len(images) != 1 or not texts:
-        return names
-    image = images[0]
-    is_video = _suffix(columns[image][0]) in VIDEO_SUFFIXES
-    names[image] = "video" if is_video else "image"
+            text_columns.append(column)
+    if len(image_columns) != 1 or not text_columns:
+        return column_names
+    image_column = image_columns[0]
+    is_video = _suffix(columns[image_column][0]) in VIDEO_SUFFIXES
+    column_names[image_column] = "video" if is_video else "image"
     letters = [sum(map(len, cells)) for cells in columns]
-    longest = max(texts, key=letters.__getitem__)
-    names[longest] = "caption"
-    for column in texts:
-        if not names[column] and all(map(split_of, columns[column])):
-            names[column] = "split"
-    return names
+    caption_column = max(text_columns, key=letters.__getitem__)
+    column_names[caption_column] = "caption"
+    for column in text_columns:
+        if not column_names[column] and all(map(split_of, columns[column])):
+            column_names[column] = "split"
+    return column_names
 
 
 def _is_file(cell: str) -> bool:
