@@ -73,8 +73,8 @@ def _equalise(rows: Cells, labels: Ids) -> None:
     """Give rows of equal vectors the scores of the first one."""
     equal = first_equal(labels)
     if equal is not None:
-        again = np.flatnonzero(equal != np.arange(len(equal)))
-        rows[again] = rows[equal[again]]
+        repeated = np.flatnonzero(equal != np.arange(len(equal)))
+        rows[repeated] = rows[equal[repeated]]
 
 
 def _require_room(shape: tuple[int, int], bytes_a_cell: int) -> None:
@@ -98,10 +98,10 @@ def _floats(vectors: Cells) -> Cells:
 
 
 def _unit(vectors: Cells) -> Cells:
-    values = np.asarray(vectors, np.float64)
-    lengths = np.linalg.norm(values, axis=1, keepdims=True)
-    units = values / np.where(lengths > 0, lengths, 1)
-    return units.astype(_floats(vectors).dtype)
+    exact_vectors = np.asarray(vectors, np.float64)
+    lengths = np.linalg.norm(exact_vectors, axis=1, keepdims=True)
+    unit_vectors = exact_vectors / np.where(lengths > 0, lengths, 1)
+    return unit_vectors.astype(_floats(vectors).dtype)
 
 
 def rounded(values: Cells, precision: Precision) -> Cells:

@@ -105,34 +105,34 @@ def to_markdown(explanation: Explanation, rows: int = 10) -> str:
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
     """Give all variants that were tried as plain JSON values."""
-    names = explanation.statistics
-    numbers = [float(printed.number) for printed in explanation.published]
-    values = {
+    statistics = explanation.statistics
+    published_numbers = [float(printed.number) for printed in explanation.published]
+    explained = {
         "name": explanation.name,
         "images": explanation.shape[0],
         "captions": explanation.shape[1],
         "protocol": explanation.protocol,
-        "published": dict(zip(names, numbers, strict=True)),
+        "published": dict(zip(statistics, published_numbers, strict=True)),
         "explained": bool(explanation.reproducing),
         "tried": len(explanation.tried),
         "reproducing": len(explanation.reproducing),
         "by_chance": list(explanation.by_chance),
         "not_tried": {key: list(words) for key, words in explanation.not_tried.items()},
-        "variants": [_as_dict(variant, names) for variant in explanation.variants],
+        "variants": [_as_dict(variant, statistics) for variant in explanation.variants],
     }
     if explanation.notes:
-        values["notes"] = list(explanation.notes)
-    return values
+        explained["notes"] = list(explanation.notes)
+    return explained
 
 
-def _as_dict(variant: Variant, names: list[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {"differences": list(variant.differences)}
+def _as_dict(variant: Variant, statistics: list[str]) -> dict[str, Any]:
+    described_variant: dict[str, Any] = {"differences": list(variant.differences)}
     if variant.direction:
-        values["direction"] = variant.direction
-    values["numbers"] = dict(zip(names, map(float, variant.numbers), strict=True))
-    values["distance"] = float(variant.distance)
-    values["reproduces"] = variant.reproduces
-    return values
+        described_variant["direction"] = variant.direction
+    described_variant["numbers"] = dict(zip(statistics, map(float, variant.numbers), strict=True))
+    described_variant["distance"] = float(variant.distance)
+    described_variant["reproduces"] = variant.reproduces
+    return described_variant
 
 
 def _title(explanation: Explanation) -> str:
@@ -156,8 +156,8 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     farthest = min((reference.distance for reference in references), default=Decimal("Infinity"))
     nearer = [variant for variant in explanation.tried if variant.distance <= farthest]
     variants = (*references, *nearer[:rows])
-    shown = [_row(variant, is_open) for variant in variants]
-    return grid(headings, {"": shown}, texts=1 + is_open)
+    variant_rows = [_row(variant, is_open) for variant in variants]
+    return grid(headings, {"": variant_rows}, texts=1 + is_open)
 
 
 def _row(variant: Variant, is_open: bool) -> list[str | Cell]:
@@ -205,10 +205,10 @@ def _explained_by(explanation: Explanation, what: str) -> str:
     by_count = _by_count(explanation)
     if count == 1:
         return f"{variants} gives {what}: {by_count}."
-    which = "One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
+    doubt = "One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
     if len(explanation.published) > 1:
-        which = "These numbers alone do not show which it was."
-    return f"{variants} give {what}: {by_count}. {which}"
+        doubt = "These numbers alone do not show which it was."
+    return f"{variants} give {what}: {by_count}. {doubt}"
 
 
 def _unexplained(explanation: Explanation, what: str) -> str:
@@ -224,29 +224,31 @@ def _unexplained(explanation: Explanation, what: str) -> str:
 
 
 def _not_tried(explanation: Explanation) -> str:
-    needs = []
-    for lacking, words in explanation.not_tried.items():
+    untried = []
+    for lacking, untried_differences in explanation.not_tried.items():
         need = "need"
-        if len(words) == 1:
+        if len(untried_differences) == 1:
             need = "needs"
-        differences = counted(len(words), "difference")
-        needs.append(f"{differences} that {need} {lacking} ({HOW[lacking]})")
-    return "Not tried: " + "; ".join(needs)
+        how_many = counted(len(untried_differences), "difference")
+        untried.append(f"{how_many} that {need} {lacking} ({HOW[lacking]})")
+    return "Not tried: " + "; ".join(untried)
 
 
 def _by_count(explanation: Explanation) -> str:
     """How many variants with one difference reproduce, and how many with more."""
-    most = max(len(variant.differences) for variant in explanation.tried)
-    counts = []
-    for number in range(1, most + 1):
+    most_differences = max(len(variant.differences) for variant in explanation.tried)
+    reproducing_by_count = []
+    for differences in range(1, most_differences + 1):
         tried = 0
         reproducing = 0
         for variant in explanation.tried:
-            if len(variant.differences) == number:
+            if len(variant.differences) == differences:
                 tried += 1
                 reproducing += variant.reproduces
-        counts.append(f"{reproducing} of {tried} with {counted(number, 'difference')}")
-    return ", ".join(counts)
+        reproducing_by_count.append(
+            f"{reproducing} of {tried} with {counted(differences, 'difference')}"
+        )
+    return ", ".join(reproducing_by_count)
 
 
 def _share(share: float) -> str:

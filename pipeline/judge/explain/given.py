@@ -42,17 +42,19 @@ class Given:
         other scores.
         """
         scores: Any = self.scores
-        rows: Any = slice(None)
-        columns: Any = slice(None)
+        image_rows: Any = slice(None)
+        caption_rows: Any = slice(None)
         if isinstance(scores, Selection):
-            rows = scores.images
-            columns = scores.captions
+            image_rows = scores.images
+            caption_rows = scores.captions
             scores = scores.source
         if not isinstance(scores, Embeddings):
             return None
         images: Any = getattr(scores.images, "vectors", scores.images)
         captions: Any = getattr(scores.captions, "vectors", scores.captions)
-        return np.asarray(images[rows], scores.dtype), np.asarray(captions[columns], scores.dtype)
+        image_vectors = np.asarray(images[image_rows], scores.dtype)
+        caption_vectors = np.asarray(captions[caption_rows], scores.dtype)
+        return image_vectors, caption_vectors
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -113,11 +115,12 @@ class Given:
         effective = self._effective(wanted)
         of_protocol = self._effective(protocol)
         for field_of_choice in fields(Measurement):
-            name = field_of_choice.name
-            choice = getattr(wanted, name)
-            if choice == getattr(protocol, name):
+            choice_name = field_of_choice.name
+            choice = getattr(wanted, choice_name)
+            if choice == getattr(protocol, choice_name):
                 continue
-            if getattr(effective, name) != choice or choice == getattr(of_protocol, name):
+            is_effective = getattr(effective, choice_name) == choice
+            if not is_effective or choice == getattr(of_protocol, choice_name):
                 return True
         return False
 
@@ -133,12 +136,12 @@ class Given:
         if fold is not None and (wanted.folds is None or fold >= self.folds):
             fold = None
         hits = wanted.hits
-        counts = self._captions_of_each
+        captions_of_each = self._captions_of_each
         if captions is not None:
-            counts = np.minimum(counts, captions)
-        if wanted.right != "own" or counts.max() < 2:
+            captions_of_each = np.minimum(captions_of_each, captions)
+        if wanted.right != "own" or captions_of_each.max() < 2:
             hits = "any"
-        if hits == "pairs" and counts.min() != counts.max():
+        if hits == "pairs" and captions_of_each.min() != captions_of_each.max():
             hits = "any"
         unpaired = wanted.unpaired or self._is_paired
         return replace(
@@ -165,8 +168,8 @@ class Given:
         if wanted.right == "merged":
             columns, _ = same_text(self._collection)
         if wanted.captions is not None:
-            number = numbered(self.owner[columns], self.images)
-            columns = columns[number < wanted.captions]
+            caption_of_image = numbered(self.owner[columns], self.images)
+            columns = columns[caption_of_image < wanted.captions]
         if not wanted.unpaired:
             columns = columns[self.owner[columns] >= 0]
             rows = np.unique(self.owner[columns])
@@ -174,16 +177,18 @@ class Given:
             return [(rows, columns)]
         if len(rows) % self.fold:
             raise InputError(f"{len(rows)} images cannot be cut into folds of {self.fold}")
-        count = len(rows) // self.fold
-        place = np.arange(len(rows))
-        fold_of_image = place // self.fold if wanted.folds == "consecutive" else place % count
+        folds = len(rows) // self.fold
+        image_number = np.arange(len(rows))
+        fold_of_image = image_number % folds
+        if wanted.folds == "consecutive":
+            fold_of_image = image_number // self.fold
         image_of_caption = renumbered(self.owner[columns], rows, self.images)
         fold_of_caption = np.where(image_of_caption < 0, -1, fold_of_image[image_of_caption])
-        pool = []
-        for fold in range(count):
+        pool_of_folds = []
+        for fold in range(folds):
             in_fold = (fold_of_caption < 0) | (fold_of_caption == fold)
-            pool.append((rows[fold_of_image == fold], columns[in_fold]))
-        return pool
+            pool_of_folds.append((rows[fold_of_image == fold], columns[in_fold]))
+        return pool_of_folds
 
     @property
     def _collection(self) -> Collection:

@@ -63,8 +63,8 @@ class Measuring:
         missing = list(missing_by_ranking.values())
         missing.sort(key=lambda measurement: str(_scores(measurement)))
         total = len(self._folds) + len(missing)
-        for _, group in groupby(missing, _scores):
-            measurements = list(group)
+        for _, measurements_of_scores in groupby(missing, _scores):
+            measurements = list(measurements_of_scores)
             scores = self._scores(measurements[0])
             for measurement in measurements:
                 folds: Folds = {}
@@ -76,14 +76,14 @@ class Measuring:
     def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
         """A metric of a direction, "" for both; None where it cannot be measured."""
         ranking = _ranking(wanted)
-        key = (ranking, wanted.of("ranking", "metric"), wanted.sum_of_rounded, metric, way)
-        if key not in self._values:
+        measured_key = (ranking, wanted.of("ranking", "metric"), wanted.sum_of_rounded, metric, way)
+        if measured_key not in self._values:
             self.rank([wanted])
             folds = self._folds[ranking].get((wanted.hits, wanted.ties))
-            self._values[key] = np.nan
+            self._values[measured_key] = np.nan
             if folds is not None:
-                self._values[key] = self._number(wanted, metric, way, folds)
-        value = self._values[key]
+                self._values[measured_key] = self._number(wanted, metric, way, folds)
+        value = self._values[measured_key]
         if np.isnan(value):
             return None
         return value
@@ -113,8 +113,8 @@ class Measuring:
         with _unless_as_given(wanted):
             for rows, columns in given.pool(wanted):
                 of_pool = select(scores, rows, columns)
-                for how, fold in ranked(of_pool, relevance.select(rows, columns)):
-                    folds[how].append(fold)
+                for hit_and_ties, fold in ranked(of_pool, relevance.select(rows, columns)):
+                    folds[hit_and_ties].append(fold)
             return folds
         return {}
 
@@ -127,17 +127,18 @@ class Measuring:
             metric = Recall(metric.k)
         if wanted.exchanged:
             way = WAYS[way == WAYS[0]]
-        values = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
+        values_of_folds = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
         if wanted.averaged == "images":
             of_images = []
-            for of_fold, fold in zip(values, folds, strict=True):
-                of_images.append(_by_image(of_fold, fold.ranked(way)))
-            values = of_images
+            for fold_values, fold in zip(values_of_folds, folds, strict=True):
+                of_images.append(_by_image(fold_values, fold.ranked(way)))
+            values_of_folds = of_images
         if not metric.is_share and wanted.from_zero:
-            values = [of_fold - 1 for of_fold in values]
+            values_of_folds = [fold_values - 1 for fold_values in values_of_folds]
         if metric.is_median and wanted.median != "mean":
-            return float(np.mean([_median(of_fold, wanted.median) for of_fold in values]))
-        return metric.number(folds, way, values)
+            medians = [_median(fold_values, wanted.median) for fold_values in values_of_folds]
+            return float(np.mean(medians))
+        return metric.number(folds, way, values_of_folds)
 
     def _sum_of_recalls(self, wanted: Measurement, metric: RSum, way: str) -> float:
         """A sum of recalls, or a mean of them."""
@@ -187,10 +188,10 @@ def _each(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str
     owner = relevance.owner
     above = np.zeros(len(owner), np.int64)
     tied = np.zeros(len(owner), np.int64)
-    number = numbered(owner, relevance.shape[0])
+    caption_of_image = numbered(owner, relevance.shape[0])
     # Each caption alone, with those of all other images; no sorting.
-    for nth in range(int(number.max()) + 1):
-        owner_of_nth = np.where(number == nth, owner, -1)
+    for nth in range(int(caption_of_image.max()) + 1):
+        owner_of_nth = np.where(caption_of_image == nth, owner, -1)
         nth_ranks = rank(scores, owner_of_nth).i2t
         nth_captions = np.flatnonzero(owner_of_nth >= 0)
         of_image = np.searchsorted(nth_ranks.query, owner[nth_captions])
@@ -227,9 +228,9 @@ def _pairs(fold: Fold, captions: Placements) -> Fold:
 
 def _by_image(values: Floats, ranked: Ranked) -> Floats:
     """The mean of each image's queries."""
-    count = np.bincount(ranked.drawn_with)
-    total = np.bincount(ranked.drawn_with, values)
-    means: Floats = total[count > 0] / count[count > 0]
+    queries_of_image = np.bincount(ranked.drawn_with)
+    sum_of_image = np.bincount(ranked.drawn_with, values)
+    means: Floats = sum_of_image[queries_of_image > 0] / queries_of_image[queries_of_image > 0]
     return means
 
 

@@ -115,23 +115,25 @@ class Source:
         if self.columns.manifest is None:
             return None
         columns = Columns(distance=self.columns.distance, judged=True)
-        whole = open_system(self.text, columns, self.normalise, self.paths.root)
+        whole_system = open_system(self.text, columns, self.normalise, self.paths.root)
         manifest = Manifest.load(self.columns.manifest)
-        table = manifest.rows(["image_id", "caption_id"])
+        caption_rows = manifest.rows(["image_id", "caption_id"])
         images = manifest.images["image_id"].to_numpy()
-        captions = table["caption_id"].to_numpy()
-        if whole.shape != (len(images), len(captions)):
+        captions = caption_rows["caption_id"].to_numpy()
+        if whole_system.shape != (len(images), len(captions)):
             return None
-        owner = rows_of(images, table["image_id"].to_numpy())
-        whole = replace(
-            whole, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True
+        owner = rows_of(images, caption_rows["image_id"].to_numpy())
+        whole_system = replace(
+            whole_system, image_ids=images, caption_ids=captions, caption_image=owner, has_ids=True
         )
-        systems = {ALL: whole}
-        for name in SPLITS:
-            if (manifest.images["split"] == name).any():
-                split = manifest.split(name)
-                part = whole.only(split.store_rows, rows_of(captions, split.caption_ids))
-                systems[name] = replace(part, split=name)
+        systems = {ALL: whole_system}
+        for split_name in SPLITS:
+            if (manifest.images["split"] == split_name).any():
+                split = manifest.split(split_name)
+                system_of_split = whole_system.only(
+                    split.store_rows, rows_of(captions, split.caption_ids)
+                )
+                systems[split_name] = replace(system_of_split, split=split_name)
         return systems
 
     def _fitting(self, system: System) -> Protocol:
@@ -182,7 +184,7 @@ class Source:
             assert relevance is not None
             judgements["qrels"] = lambda: relevance
         if self.cxc is not None:
-            for least in RATINGS:
-                read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least)
-                judgements[f"cxc {least:g}"] = read_pairs
+            for least_rating in RATINGS:
+                read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
+                judgements[f"cxc {least_rating:g}"] = read_pairs
         return judgements

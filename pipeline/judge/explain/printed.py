@@ -84,37 +84,37 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     if "=" in text:
         numbers = [_one(part) for part in text.split(",") if part.strip()]
         return _checked(numbers), None
-    results = results_file.published(Path(text))
-    if results:
+    results_of_file = results_file.published(Path(text))
+    if results_of_file:
         raise InputError(
-            f"--published {text}: is a file of results; give its numbers, --published {results}"
+            f"--published {text}: is a file of results; give its numbers, --published {results_of_file}"
         )
-    table, colon, which = text.partition(":")
-    if not colon or not which.strip():
+    table, colon, asked_row = text.partition(":")
+    if not colon or not asked_row.strip():
         raise InputError(
             f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
             "row of a shipped table such as vse_infty_table10:4"
         )
-    row = _row(table.strip(), which.strip())
+    row = _row(table.strip(), asked_row.strip())
     numbers = []
     for statistic in published.STATISTICS:
-        value = row.value(statistic)
-        if value is not None:
-            numbers.append(Printed(parse(statistic.metric), statistic.direction, value))
+        printed_number = row.value(statistic)
+        if printed_number is not None:
+            numbers.append(Printed(parse(statistic.metric), statistic.direction, printed_number))
     if not numbers:
         raise InputError(f"{table} row {row.number}: prints no recalls of images and captions")
     return _checked(numbers), row
 
 
 def _one(text: str) -> Printed:
-    name, _, value = (part.strip() for part in text.partition("="))
-    statistic = spelt(name)
+    typed_metric, _, typed_number = (typed.strip() for typed in text.partition("="))
+    statistic = spelt(typed_metric)
     if statistic is None:
         raise InputError(
             f"--published {text.strip()}: expected NAME=NUMBER, such as R@1=58.4 or t2i_R@5=62.4"
         )
-    with refusing(InvalidOperation, f"--published {text.strip()}: {value!r} is no number"):
-        number = Decimal(value.removesuffix("%").strip())
+    with refusing(InvalidOperation, f"--published {text.strip()}: {typed_number!r} is no number"):
+        number = Decimal(typed_number.removesuffix("%").strip())
         if not number.is_finite() or number.adjusted() > LONGEST:
             raise InvalidOperation
     metric = parse(statistic.metric)
@@ -177,51 +177,53 @@ def _refuse_out_of_range(printed: Printed) -> None:
 
 
 def _refuse_falling(numbers: Sequence[Printed]) -> None:
-    for way in {printed.direction for printed in numbers}:
+    for direction in {printed.direction for printed in numbers}:
         recalls = [
             printed
             for printed in numbers
-            if printed.direction == way and printed.metric.name == "R" and printed.metric.k
+            if printed.direction == direction and printed.metric.name == "R" and printed.metric.k
         ]
         recalls.sort(key=lambda recall: (recall.metric.k or 0, recall.number))
-        for less, more in pairwise(recalls):
-            if more.number < less.number:
+        for recall_below, recall_above in pairwise(recalls):
+            if recall_above.number < recall_below.number:
                 raise InputError(
-                    f"--published: {more.name} {more.number} is less than {less.name} "
-                    f"{less.number}; recalls never fall with K"
+                    f"--published: {recall_above.name} {recall_above.number} is less than {recall_below.name} "
+                    f"{recall_below.number}; recalls never fall with K"
                 )
 
 
 def _row(table: str, which: str) -> PublishedRow:
     """Find a row of a shipped table by its number, or by words that only its cells have."""
-    rows = published.load(table)
+    published_rows = published.load(table)
     if which.isdecimal():
-        if not 0 < int(which) <= len(rows):
-            raise InputError(f"{table} has rows 1 to {len(rows)}, received {which}")
-        return rows[int(which) - 1]
-    words = set(which.lower().split())
-    matching = [row for row in rows if words <= _words(row)]
-    if len(matching) == 1:
-        return matching[0]
-    listed = matching or rows
-    shown = "; ".join(_described(row) for row in listed[:LISTED])
-    if len(listed) > LISTED:
-        shown += "; …"
-    rows_with_words = f"{counted(len(matching), 'row')} with {which!r}"
-    raise InputError(f"{table}: {rows_with_words}; name one by its number or more words: {shown}")
+        if not 0 < int(which) <= len(published_rows):
+            raise InputError(f"{table} has rows 1 to {len(published_rows)}, received {which}")
+        return published_rows[int(which) - 1]
+    asked_words = set(which.lower().split())
+    matching_rows = [row for row in published_rows if asked_words <= _words(row)]
+    if len(matching_rows) == 1:
+        return matching_rows[0]
+    listed_rows = matching_rows or published_rows
+    described_rows = "; ".join(_described(row) for row in listed_rows[:LISTED])
+    if len(listed_rows) > LISTED:
+        described_rows += "; …"
+    rows_with_words = f"{counted(len(matching_rows), 'row')} with {which!r}"
+    raise InputError(
+        f"{table}: {rows_with_words}; name one by its number or more words: {described_rows}"
+    )
 
 
 def _words(row: PublishedRow) -> set[str]:
     """Each cell of a row, and each of its words."""
-    words: set[str] = set()
+    words_of_cells: set[str] = set()
     for cell in row.cells.values():
-        words.update((cell.lower(), *cell.lower().split()))
-    return words
+        words_of_cells.update((cell.lower(), *cell.lower().split()))
+    return words_of_cells
 
 
 def _described(row: PublishedRow) -> str:
-    cells = [row.cells.get(name, "") for name in published.IDENTITY]
-    return f"{row.number}: {' '.join(filter(None, cells))}"
+    identity_cells = [row.cells.get(column, "") for column in published.IDENTITY]
+    return f"{row.number}: {' '.join(filter(None, identity_cells))}"
 
 
 def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:

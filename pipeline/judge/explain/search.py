@@ -171,11 +171,13 @@ class _Search:
 
     def measurement(self, choice: Choice) -> Measurement:
         """The protocol with some differences."""
-        changes: dict[str, Any] = {}
+        changed_choices: dict[str, Any] = {}
         for difference in choice:
             changed = difference.changed(self.base)
-            changes |= {name: value for name, value in difference.choices if name in changed}
-        return replace(self.base, **changes)
+            for choice_name, choice_value in difference.choices:
+                if choice_name in changed:
+                    changed_choices[choice_name] = choice_value
+        return replace(self.base, **changed_choices)
 
     def measure(self, choices: Iterable[Choice]) -> None:
         """Keep choices each of whose differences changes a printed number."""
@@ -191,10 +193,10 @@ class _Search:
 
     def distance(self, shown: Shown) -> tuple[Decimal, int]:
         """The largest difference from a published number, and how many are equal."""
-        apart = []
-        for number, printed in zip(shown, self.published, strict=True):
-            apart.append(abs(number - printed.number))
-        return max(apart), apart.count(Decimal(0))
+        distances = []
+        for measured_number, printed in zip(shown, self.published, strict=True):
+            distances.append(abs(measured_number - printed.number))
+        return max(distances), distances.count(Decimal(0))
 
     def _is_possible(self, choice: Choice) -> bool:
         wanted = self.measurement(choice)
@@ -217,29 +219,30 @@ class _Search:
         alone = [self._shown((difference,)) for difference in ranked]
         if base is None or None in alone:
             return False
-        for printed, start, *ends in zip(self.published, base, *filter(None, alone), strict=True):
-            effects = [end - start for end in ends]
+        numbers = zip(self.published, base, *filter(None, alone), strict=True)
+        for printed, protocol_number, *with_difference in numbers:
+            effects = [end - protocol_number for end in with_difference]
             reach = _near(printed) + 2 * min(map(abs, effects))
-            if abs(start + sum(effects) - printed.number) > reach:
+            if abs(protocol_number + sum(effects) - printed.number) > reach:
                 return False
         return True
 
     def _shown(self, choice: Choice) -> Shown | None:
         """The numbers of a choice, rounded as the published ones; None if one is not known."""
         wanted = self.measurement(choice)
-        numbers = []
+        variant_numbers = []
         for printed in self.published:
-            value = self.measuring.number(wanted, printed.metric, printed.direction)
-            if value is None:
+            measured_number = self.measuring.number(wanted, printed.metric, printed.direction)
+            if measured_number is None:
                 return None
-            numbers.append(printed.rounded(value, wanted.rounding))
-        return tuple(numbers)
+            variant_numbers.append(printed.rounded(measured_number, wanted.rounding))
+        return tuple(variant_numbers)
 
 
 def _all_but_one(choice: Choice) -> Iterator[Choice]:
     """The choice without each of its differences."""
-    for place in range(len(choice)):
-        yield choice[:place] + choice[place + 1 :]
+    for left_out in range(len(choice)):
+        yield choice[:left_out] + choice[left_out + 1 :]
 
 
 def _near(printed: Printed) -> Decimal:
@@ -254,20 +257,20 @@ def _by_chance(published: Sequence[Printed], variants: Sequence[Variant]) -> tup
     differences have.
     """
     units = [printed.unit for printed in published]
-    draw = np.random.default_rng(0)
-    columns = []
+    random_units = np.random.default_rng(0)
+    drawn_units = []
     for printed, unit in zip(published, units, strict=True):
         reach = max(1, int(_near(printed) / unit))
-        columns.append(draw.integers(-reach, reach, size=DRAWN, endpoint=True))
-    drawn = np.stack(columns, axis=1)
+        drawn_units.append(random_units.integers(-reach, reach, size=DRAWN, endpoint=True))
+    drawn = np.stack(drawn_units, axis=1)
     # How many units each variant is from the published numbers -> the fewest differences.
     fewest: dict[tuple[int, ...], int] = {}
     for variant in variants:
-        steps = []
-        for number, printed, unit in zip(variant.numbers, published, units, strict=True):
-            steps.append(int((number - printed.number) / unit))
+        units_apart = []
+        for variant_number, printed, unit in zip(variant.numbers, published, units, strict=True):
+            units_apart.append(int((variant_number - printed.number) / unit))
         count = len(variant.differences)
-        fewest[tuple(steps)] = min(fewest.get(tuple(steps), count), count)
+        fewest[tuple(units_apart)] = min(fewest.get(tuple(units_apart), count), count)
     most = max((len(variant.differences) for variant in variants), default=0)
-    needed = np.array([fewest.get(tuple(steps), most + 1) for steps in drawn.tolist()])
+    needed = np.array([fewest.get(tuple(units_apart), most + 1) for units_apart in drawn.tolist()])
     return tuple(float((needed <= count).mean()) for count in range(most + 1))

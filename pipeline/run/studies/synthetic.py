@@ -98,11 +98,11 @@ def train(
     targets = coefficients(pattern, sizes)
     for _ in range(settings.steps):
         counts = torch.randint(first, last + 1, (settings.sets,))
-        most = int(counts.max())
-        items = torch.randn(settings.sets, most, settings.dimension)
-        valid = torch.arange(most) < counts[:, None]
-        ordered = sort_descending(items, valid)
-        of_pattern = targets[counts, :most, None]
+        largest_set = int(counts.max())
+        items = torch.randn(settings.sets, largest_set, settings.dimension)
+        is_item = torch.arange(largest_set) < counts[:, None]
+        ordered = sort_descending(items, is_item)
+        of_pattern = targets[counts, :largest_set, None]
         expected = (ordered * of_pattern).sum(1)
         pooled = (ordered * gpo.coefficients(counts)).sum(1)
         loss = (pooled - expected).square().mean()
@@ -120,10 +120,10 @@ def coefficients(pattern: str, sizes: Tensor) -> Tensor:
     """
     import torch
 
-    out = torch.zeros(len(sizes), int(sizes.max()))
-    for row, size in zip(out, sizes.tolist(), strict=True):
-        row[:size] = torch.from_numpy(PATTERNS[pattern](size))
-    return out
+    of_sets = torch.zeros(len(sizes), int(sizes.max()))
+    for coefficients_of_set, size in zip(of_sets, sizes.tolist(), strict=True):
+        coefficients_of_set[:size] = torch.from_numpy(PATTERNS[pattern](size))
+    return of_sets
 
 
 def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
@@ -132,21 +132,21 @@ def errors(gpo: GPO, pattern: str, settings: Synthetic) -> dict[str, float]:
     """
     import torch
 
-    least, most = settings.tested
-    first, last = settings.seen
+    smallest_set, largest_set = settings.tested
+    first_seen, last_seen = settings.seen
     ranges = {
-        "rmse_seen": (first, last),
-        "rmse_unseen_smaller": (least, first - 1),
-        "rmse_unseen_larger": (last + 1, most),
+        "rmse_seen": (first_seen, last_seen),
+        "rmse_unseen_smaller": (smallest_set, first_seen - 1),
+        "rmse_unseen_larger": (last_seen + 1, largest_set),
     }
     error_of = {}
     with torch.no_grad():
-        for name, (start, end) in ranges.items():
-            sizes = torch.arange(start, end + 1)
+        for range_name, (smallest, greatest) in ranges.items():
+            sizes = torch.arange(smallest, greatest + 1)
             learned = gpo.coefficients(sizes).squeeze(2)
-            apart = learned - coefficients(pattern, sizes)
-            of_sizes = apart.square().sum(1) / sizes
-            error_of[name] = float(of_sizes.mean().sqrt())
+            coefficient_errors = learned - coefficients(pattern, sizes)
+            of_sizes = coefficient_errors.square().sum(1) / sizes
+            error_of[range_name] = float(of_sizes.mean().sqrt())
     return error_of
 
 

@@ -58,18 +58,18 @@ def measure(
         device.require(settings.device)
     began = machine.now()
     images_per_second = _pooled(recipes, training.dimension, settings, progress)
-    name, first = next(iter(recipes.items()))
-    steps = _steps_of_query(first, training, settings)
+    first_recipe, settings_of_recipe = next(iter(recipes.items()))
+    steps = _steps_of_query(settings_of_recipe, training, settings)
     seconds = _timed(steps, settings, progress)
-    used = machine.others(began, machine.now())
-    is_busy = machine.disturbed(used, torch.get_num_threads())
+    cores_of_others = machine.others(began, machine.now())
+    is_busy = machine.disturbed(cores_of_others, torch.get_num_threads())
     dimension = training.dimension
     return {
         "poolings": images_per_second,
         "pools": _pools(seconds, settings),
-        "latency": _latency(seconds, images_per_second[name], settings),
-        "methods": methods(name, dimension, settings),
-        "others": used,
+        "latency": _latency(seconds, images_per_second[first_recipe], settings),
+        "methods": methods(first_recipe, dimension, settings),
+        "others": cores_of_others,
         "busy": is_busy,
         "settings": {"dimension": dimension, **settings.model_dump()},
         "made_with": _made_with(settings.device),
@@ -163,7 +163,7 @@ def _timed(
 
 def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
     """Describe how each number was measured, for a caption or a footnote, by throughput.yaml."""
-    named = {
+    measured_with = {
         **s.model_dump(),
         **BERT,
         "recipe": recipe,
@@ -172,8 +172,10 @@ def methods(recipe: str, dimension: int, s: Throughput) -> dict[str, str]:
         "ensemble": ENSEMBLE,
         "machine": _machine(s.device),
     }
-    named |= {name: text.format(**named) for name, text in SAID["parts"].items()}
-    return {name: text.format(**named) for name, text in SAID["methods"].items()}
+    measured_with |= {
+        step: sentence.format(**measured_with) for step, sentence in SAID["parts"].items()
+    }
+    return {step: sentence.format(**measured_with) for step, sentence in SAID["methods"].items()}
 
 
 def _machine(device: str) -> str:
@@ -186,11 +188,11 @@ def pool_step(
     setting: PoolingSettings, dimension: int, batch: int, items: int, device: str
 ) -> Step:
     """Pool a batch in which all items are valid."""
-    module = pooling.build(setting.name, dimension, **setting.options)
-    module = module.to(device).eval()
-    values = torch.randn(batch, items, dimension, device=device)
+    pooling_module = pooling.build(setting.name, dimension, **setting.options)
+    pooling_module = pooling_module.to(device).eval()
+    item_vectors = torch.randn(batch, items, dimension, device=device)
     counts = torch.full((batch,), items, device=device)
-    return lambda: module(values, counts)
+    return lambda: pooling_module(item_vectors, counts)
 
 
 def bigru_step(training: Training, tokens: int, device: str) -> Step:
@@ -205,10 +207,10 @@ def bigru_step(training: Training, tokens: int, device: str) -> Step:
 def search_step(images: int, dimension: int, device: str) -> Step:
     """Compute one caption's similarity with every image, and find the `FOUND` most similar."""
     drawn = torch.randn(min(images, DRAWN), dimension, device=device)
-    few = normalize(drawn, dim=-1)
+    drawn_vectors = normalize(drawn, dim=-1)
     # Drawing a million takes seconds, repeating none.
-    repeats = -(-images // len(few))
-    vectors = few.repeat(repeats, 1)[:images]
+    repeats = -(-images // len(drawn_vectors))
+    vectors = drawn_vectors.repeat(repeats, 1)[:images]
     vector = torch.randn(dimension, device=device)
     caption = normalize(vector, dim=-1)
     if device == "cpu":
@@ -225,8 +227,8 @@ def transformer_layer_step(inputs: int, positions: int, device: str) -> Step:
         width, BERT["heads"], BERT["feedforward"], activation="gelu", batch_first=True
     )
     layer = layer.to(device).eval()
-    values = torch.randn(inputs, positions, width, device=device)
-    return lambda: layer(values)
+    input_vectors = torch.randn(inputs, positions, width, device=device)
+    return lambda: layer(input_vectors)
 
 
 def interleaved(
@@ -237,24 +239,24 @@ def interleaved(
     progress: Callable[[str], object] = lambda what: None,
 ) -> dict[str, float]:
     """Time steps in rounds, so that a slow phase of the machine slows all of them."""
-    taken: dict[str, list[float]] = {}
-    for name, step in steps.items():
-        progress(name)
+    seconds_of_step: dict[str, list[float]] = {}
+    for step_name, step in steps.items():
+        progress(step_name)
         step()
-        taken[name] = []
+        seconds_of_step[step_name] = []
     waiting = list(steps)
     while waiting:
-        for name in waiting:
+        for step_name in waiting:
             _wait(device)
             start = time.perf_counter()
-            steps[name]()
+            steps[step_name]()
             _wait(device)
-            taken[name].append(time.perf_counter() - start)
+            seconds_of_step[step_name].append(time.perf_counter() - start)
         waiting = []
-        for name, runs in taken.items():
-            if len(runs) < repeats or sum(runs) < at_least:
-                waiting.append(name)
-    return {name: min(runs) for name, runs in taken.items()}
+        for step_name, step_seconds in seconds_of_step.items():
+            if len(step_seconds) < repeats or sum(step_seconds) < at_least:
+                waiting.append(step_name)
+    return {step_name: min(step_seconds) for step_name, step_seconds in seconds_of_step.items()}
 
 
 def _wait(device: str) -> None:
@@ -307,16 +309,16 @@ def measure_query(
         return opened.score(store.image_ids[retrieve()], asked)
 
     steps = {f"a query by {retriever}": retrieve, f"reranked by {scorer}": rerank}
-    taken = interleaved(steps, source.device, settings.repeats, settings.seconds, progress)
-    alone, both = taken.values()
+    timed = interleaved(steps, source.device, settings.repeats, settings.seconds, progress)
+    retrieval_seconds, reranked_seconds = timed.values()
     return {
         "retriever": retriever,
         "scorer": scorer,
         "images": len(vectors),
         "k": k,
-        "retrieve": alone,
-        "both": both,
-        "ratio": both / alone,
+        "retrieve": retrieval_seconds,
+        "both": reranked_seconds,
+        "ratio": reranked_seconds / retrieval_seconds,
     }
 
 

@@ -149,14 +149,14 @@ def plot_mean(
     """Draw the mean over seeds at each x, and a band from the lowest to the highest where there are
     several seeds.
     """
-    at = list(values)
+    x_values = list(values)
     of_seeds = list(values.values())
     means = [sum(numbers) / len(numbers) for numbers in of_seeds]
-    axes.plot(at, means, label=label, **line)
+    axes.plot(x_values, means, label=label, **line)
     if max(map(len, of_seeds)) > 1:
         lowest = list(map(min, of_seeds))
         highest = list(map(max, of_seeds))
-        axes.fill_between(at, lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
+        axes.fill_between(x_values, lowest, highest, color=line["color"], alpha=0.2, linewidth=0)
 
 
 def seeds_sentence(most: int) -> str:
@@ -201,17 +201,17 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 def fonts(first: Font = "sans") -> list[str]:
     """The installed fonts; each is asked for the letters that those before it lack."""
     # matplotlib keeps its list when fonts are installed.
-    listed = {font.fname for font in fontManager.ttflist}
+    listed_font_files = {font.fname for font in fontManager.ttflist}
     for file in findSystemFonts():
-        if file not in listed and Path(file).name.startswith(("Noto", "wqy", "Droid")):
+        if file not in listed_font_files and Path(file).name.startswith(("Noto", "wqy", "Droid")):
             with suppress(OSError, RuntimeError):  # it cannot read every font
                 fontManager.addfont(file)
     installed = set(fontManager.get_font_names())
-    names = [FONTS[first]]
-    for name in FURTHER_FONTS:
-        if name in installed and name != FONTS[first]:
-            names.append(name)
-    return names
+    font_names = [FONTS[first]]
+    for further_font in FURTHER_FONTS:
+        if further_font in installed and further_font != FONTS[first]:
+            font_names.append(further_font)
+    return font_names
 
 
 @cache
@@ -227,21 +227,21 @@ def printable(text: str) -> str:
     """A text as one line, with `REPLACEMENT` for controls, of which some reorder a text; or
     "(empty)".
     """
-    shown = []
+    printable_letters = []
     for letter in " ".join(text.split()):
         is_control = unicodedata.category(letter) == "Cc"
         if is_control or unicodedata.bidirectional(letter) in REORDERING:
             letter = REPLACEMENT
-        shown.append(letter)
-    return "".join(shown) or "(empty)"
+        printable_letters.append(letter)
+    return "".join(printable_letters) or "(empty)"
 
 
 def drawable(text: str) -> str:
     """A text with `REPLACEMENT` for letters that no font has."""
-    shown = []
+    drawable_letters = []
     for letter in text:
-        shown.append(letter if _is_drawable(letter) else REPLACEMENT)
-    return "".join(shown)
+        drawable_letters.append(letter if _is_drawable(letter) else REPLACEMENT)
+    return "".join(drawable_letters)
 
 
 def _is_drawable(letter: str) -> bool:
@@ -250,12 +250,12 @@ def _is_drawable(letter: str) -> bool:
 
 def _scripts(letters: Iterable[str]) -> list[str]:
     """The scripts of letters, by the first word of their Unicode names: "Devanagari", "CJK"."""
-    words = set()
+    script_names = set()
     for letter in letters:
         if unicodedata.category(letter)[0] in "LM":
-            words.add(unicodedata.name(letter, "").partition(" ")[0])
-    words -= {"", "COMBINING", "VARIATION", "ZERO"}
-    return sorted(word if word == "CJK" else word.capitalize() for word in words)
+            script_names.add(unicodedata.name(letter, "").partition(" ")[0])
+    script_names -= {"", "COMBINING", "VARIATION", "ZERO"}
+    return sorted(script if script == "CJK" else script.capitalize() for script in script_names)
 
 
 def finished(drawing: Drawing) -> Drawing:
@@ -306,15 +306,15 @@ def wrapped(text: str, most: int, lines: int) -> list[str]:
     """A text in at most so many lines of at most this width; what does not fit is left out, with
     dots.
     """
-    rows: list[str] = []
-    while len(rows) < lines - 1 and text_width(text) > most:
+    text_rows: list[str] = []
+    while len(text_rows) < lines - 1 and text_width(text) > most:
         shortened = text[:most]
         while text_width(shortened) > most:
             shortened = shortened[:-1]
         row = _whole_words(text[: len(shortened) + 1], shortened)
-        rows.append(row)
+        text_rows.append(row)
         text = text[len(row) :].lstrip()
-    return [*rows, shorten(text, most)]
+    return [*text_rows, shorten(text, most)]
 
 
 def _whole_words(text: str, otherwise: str) -> str:

@@ -172,16 +172,16 @@ class _Card:
         asking, answering = SIDES[way]
         for minus_rank, fold, query in sorted(queries)[:WORST]:
             rows = parts[fold]
-            inside = relevance.select(*rows)
+            relevance_of_fold = relevance.select(*rows)
             matrix = of_direction(retrieval.select(self.pool.scores, *rows), way)
             scores = np.asarray(of_queries(matrix, way, slice(query, query + 1)))[0]
-            positives = getattr(inside, way)
+            positives = getattr(relevance_of_fold, way)
             right = positives.candidate[positives.start[query] : positives.start[query + 1]]
-            first = int(scores.argmax())
-            best = int(right[scores[right].argmax()])
+            highest = int(scores.argmax())
+            positive = int(right[scores[right].argmax()])
             candidates = rows[answering]
-            best_right = self._candidate(answering, candidates[best], float(scores[best]))
-            ranked_first = self._candidate(answering, candidates[first], float(scores[first]))
+            best_right = self._candidate(answering, candidates[positive], float(scores[positive]))
+            ranked_first = self._candidate(answering, candidates[highest], float(scores[highest]))
             asked = self._candidate(asking, rows[asking][query])
             yield Query(asked, -minus_rank, best_right, ranked_first)
 
@@ -230,20 +230,20 @@ class _Card:
 
 def _bars(ranks: np.ndarray) -> Iterator[Bar]:
     """Count the queries between the edges of ranks, up to the highest."""
-    before = 0
+    edge_before = 0
     for edge in EDGES:
-        first = before + 1
-        label = f"{first:,}–{edge:,}"
-        if edge == first:
-            label = f"{first:,}"
-        yield _bar(label, (ranks > before) & (ranks <= edge))
-        before = edge
+        first_rank = edge_before + 1
+        ranks_of_bar = f"{first_rank:,}–{edge:,}"
+        if edge == first_rank:
+            ranks_of_bar = f"{first_rank:,}"
+        yield _bar(ranks_of_bar, (ranks > edge_before) & (ranks <= edge))
+        edge_before = edge
         if ranks.max(initial=1) <= edge:
             return
-    yield _bar(f"above {before:,}", ranks > before)
+    yield _bar(f"above {edge_before:,}", ranks > edge_before)
 
 
 def _bar(label: str, inside: np.ndarray) -> Bar:
-    count = int(inside.sum())
-    width = round(WIDTH * count / len(inside), 1)
-    return Bar(label, count, 100 * count / len(inside), width)
+    queries = int(inside.sum())
+    width = round(WIDTH * queries / len(inside), 1)
+    return Bar(label, queries, 100 * queries / len(inside), width)

@@ -56,40 +56,40 @@ def curves(heads: Sequence[TrainedHead]) -> list[Chart]:
     """
     trained = [head for head in heads if head.history]
     sums = []
-    groups: dict[tuple[str, str], list[TrainedHead]] = defaultdict(list)
+    heads_of_recipes: dict[tuple[str, str], list[TrainedHead]] = defaultdict(list)
     for head in trained:
         sums += [epoch["RSUM"] for epoch in head.history]
-        groups[head.request.name, head.request.text].append(head)
+        heads_of_recipes[head.request.name, head.request.text].append(head)
     epochs = max((len(head.history) for head in trained), default=0)
     charts = []
-    for (recipe, text), members in groups.items():
+    for (recipe, text), heads_of_recipe in heads_of_recipes.items():
         title = f"{names.method(recipe)}, {names.encoder(text)}"
-        charts.append(_chart(title, members, sums, epochs))
+        charts.append(_chart(title, heads_of_recipe, sums, epochs))
     return charts
 
 
 def _chart(title: str, heads: Sequence[TrainedHead], sums: Sequence[float], epochs: int) -> Chart:
     y_ticks = ticks(min(sums), max(sums), 5)
-    low = min(y_ticks[0], *sums)
-    high = max(y_ticks[-1], *sums)
+    lowest_rsum = min(y_ticks[0], *sums)
+    highest_rsum = max(y_ticks[-1], *sums)
 
     def x(epoch: float) -> float:
         share = (epoch - 1) / max(1, epochs - 1)
         return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
     def y(rsum: float) -> float:
-        share = (rsum - low) / ((high - low) or 1)
+        share = (rsum - lowest_rsum) / ((highest_rsum - lowest_rsum) or 1)
         return round(HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM), 1)
 
     lines = []
     for head in heads:
-        values = [(number, epoch["RSUM"]) for number, epoch in enumerate(head.history, 1)]
-        points = [(x(number), y(rsum)) for number, rsum in values]
+        rsum_of_epochs = [(number, epoch["RSUM"]) for number, epoch in enumerate(head.history, 1)]
+        points = [(x(number), y(rsum)) for number, rsum in rsum_of_epochs]
         # The first epoch of the largest RSUM was kept.
-        best = max(range(len(values)), key=lambda index: (values[index][1], -index))
+        best = max(range(len(rsum_of_epochs)), key=lambda index: (rsum_of_epochs[index][1], -index))
         feature = head.request.feature
         label = f"{feature}, seed {head.request.seed}"
-        lines.append(Line(label, feature, points, values, best))
+        lines.append(Line(label, feature, points, rsum_of_epochs, best))
     x_ticks = []
     for tick in ticks(1, epochs, 8):
         if tick == int(tick) and 1 <= tick <= epochs:
@@ -107,13 +107,13 @@ def ticks(low: float, high: float, most: int) -> list[float]:
         middle = low
         low = middle - 1
         high = middle + 1
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
+    rough_step = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(rough_step))
     step = 10 * power
     for factor in (1, 2, 5):
-        if factor * power >= rough * (1 - 1e-9):
+        if factor * power >= rough_step * (1 - 1e-9):
             step = factor * power
             break
-    first = math.floor(low / step)
-    last = math.ceil(high / step - 1e-9)
-    return [round(number * step, 10) for number in range(first, last + 1)]
+    first_tick = math.floor(low / step)
+    last_tick = math.ceil(high / step - 1e-9)
+    return [round(number * step, 10) for number in range(first_tick, last_tick + 1)]

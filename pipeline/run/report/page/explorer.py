@@ -70,9 +70,9 @@ def _keep(chosen: dict[int, None], rows: Iterable[int | None], most: int) -> Non
 
 def _largest(owner: np.ndarray, value: np.ndarray, above: float, count: int) -> Iterator[int]:
     """Rows of the images whose queries have a value above this, the largest first."""
-    number = np.arange(len(value))
-    first = best_of_each(np.zeros(len(value), np.int64), value, number, count)
-    yield from owner[first[value[first] > above]].tolist()
+    query_numbers = np.arange(len(value))
+    largest_values = best_of_each(np.zeros(len(value), np.int64), value, query_numbers, count)
+    yield from owner[largest_values[value[largest_values] > above]].tolist()
 
 
 def gather(
@@ -100,9 +100,9 @@ def gather(
         similarities; similarities are null for a reranked system, which only orders. Query and
         candidates are positions in `images` and `captions`.
     """
-    first = _alike(galleries)
-    pool = first.pool
-    relevance = first.truth
+    first_gallery = _alike(galleries)
+    pool = first_gallery.pool
+    relevance = first_gallery.truth
     positions = {name: place for place, name in enumerate(galleries)}
     compared = (positions[default[0]], positions[default[1]])
     ranks = [rank(gallery.pool.scores, gallery.truth) for gallery in galleries.values()]
@@ -115,16 +115,18 @@ def gather(
         "t2i": _queries(columns, pool.caption_ids, of_captions),
         "i2t": _queries(rows, pool.image_ids, of_images),
     }
-    asked = columns.tolist()
-    queries["t2i"]["texts"] = [first.captions[column] for column in asked]
-    queries["t2i"]["right"] = [first.relevant("t2i", column).tolist() for column in asked]
+    caption_columns = columns.tolist()
+    queries["t2i"]["texts"] = [first_gallery.captions[column] for column in caption_columns]
+    queries["t2i"]["right"] = [
+        first_gallery.relevant("t2i", column).tolist() for column in caption_columns
+    ]
     queries["t2i"]["languages"] = None
     if language is not None:
         queries["t2i"]["languages"] = language[columns].tolist()
     queries["i2t"]["files"] = rows.tolist()
     owner = relevance.drawn_with[columns]
     chosen = kept_images(
-        first.files,
+        first_gallery.files,
         (owner, rows),
         [np.array(queries[way]["ranks"]) for way in ("t2i", "i2t")],
         compared,
@@ -138,26 +140,26 @@ def gather(
     t2i = _Answers(galleries, "t2i", settings.top, captions, images)
     i2t = _Answers(galleries, "i2t", settings.top, images, captions)
     answers = {"t2i": t2i.of(columns, numbers_t2i), "i2t": i2t.of(rows, numbers_i2t)}
-    texts = []
+    page_captions = []
     for column in captions.items:
         tag = None
         if language is not None:
             tag = int(language[column])
-        texts.append({"text": first.captions[column], "language": tag})
+        page_captions.append({"text": first_gallery.captions[column], "language": tag})
     members = chain.from_iterable(gallery.members for gallery in galleries.values())
     is_whole = len(numbers_t2i) == len(columns) and len(numbers_i2t) == len(rows)
     return {
         "judged": pool.relevance is not None,
         "languages": tags,
-        "files": list(first.files),
+        "files": list(first_gallery.files),
         "systems": _systems(galleries, positions),
         "default": list(compared),
         "top": settings.top,
         "queries": queries,
         "whole": is_whole,
         "stand_ins": stand_ins(members),
-        **_images(first, images.items, settings.thumbnail, progress),
-        "captions": texts,
+        **_images(first_gallery, images.items, settings.thumbnail, progress),
+        "captions": page_captions,
         **answers,
     }
 
@@ -210,15 +212,15 @@ class _Shown:
 
 
 def _alike(galleries: Mapping[str, Gallery]) -> Gallery:
-    first, *rest = galleries.values()
-    files = list(first.files)
-    captions = list(first.captions)
-    for other in rest:
-        if list(other.files) != files or list(other.captions) != captions:
+    first_gallery, *other_galleries = galleries.values()
+    files = list(first_gallery.files)
+    captions = list(first_gallery.captions)
+    for other_gallery in other_galleries:
+        if list(other_gallery.files) != files or list(other_gallery.captions) != captions:
             raise InputError(
-                f"{other.pool.name}: ranks other items than {first.pool.name}; score both again"
+                f"{other_gallery.pool.name}: ranks other items than {first_gallery.pool.name}; score both again"
             )
-    return first
+    return first_gallery
 
 
 @dataclass(frozen=True)
@@ -288,11 +290,11 @@ def _images(
     THUMBNAILS.
     """
     step = max(1, len(rows) // ESTIMATED)
-    some = [_image(gallery, row, size, progress) for row in rows[::step]]
-    characters = sum(len(image["thumb"] or "") for image in some)
-    estimate = characters * len(rows) / max(1, len(some))
-    if estimate > THUMBNAILS:
-        size = max(16, int(size * (THUMBNAILS / estimate) ** 0.6))
+    estimated_images = [_image(gallery, row, size, progress) for row in rows[::step]]
+    characters = sum(len(image["thumb"] or "") for image in estimated_images)
+    estimated_characters = characters * len(rows) / max(1, len(estimated_images))
+    if estimated_characters > THUMBNAILS:
+        size = max(16, int(size * (THUMBNAILS / estimated_characters) ** 0.6))
     images = [_image(gallery, row, size, progress) for row in rows]
     return {"thumbnail": size, "images": images}
 

@@ -75,10 +75,10 @@ class HeadlineRow:
         """What is below its features: the method, the text encoder, and how many seeds there
         are.
         """
-        parts = [self.method, self.text]
+        method_and_text = [self.method, self.text]
         if len(self.systems) > 1:
-            parts.append(f"{len(self.systems)} seeds")
-        return ", ".join(filter(None, parts))
+            method_and_text.append(f"{len(self.systems)} seeds")
+        return ", ".join(filter(None, method_and_text))
 
     @property
     def rsum(self) -> Cell:
@@ -94,9 +94,9 @@ class Axis:
 
     def place(self, value: float | Decimal) -> float:
         """The position of a value."""
-        first = self.ticks[0]
-        length = self.ticks[-1] - first
-        return round(100 * (float(value) - first) / length, 2)
+        first_tick = self.ticks[0]
+        axis_length = self.ticks[-1] - first_tick
+        return round(100 * (float(value) - first_tick) / axis_length, 2)
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class Headline:
     @property
     def what(self) -> str:
         """The pool and the protocol."""
-        o = self.origin
-        pool = f"{o.split} split, {o.images:,} images and {o.captions:,} captions"
-        if o.lacks:
-            return f"{pool}, protocol {o.protocol}; left out: {o.lacks}"
-        return f"{pool}, protocol {o.protocol}"
+        origin = self.origin
+        pool = f"{origin.split} split, {origin.images:,} images and {origin.captions:,} captions"
+        if origin.lacks:
+            return f"{pool}, protocol {origin.protocol}; left out: {origin.lacks}"
+        return f"{pool}, protocol {origin.protocol}"
 
     @property
     def heading(self) -> str:
@@ -163,8 +163,8 @@ class Headline:
         if lettered:
             columns.append(Column("Letters", kind="text"))
         for column in COLUMNS:
-            above = (TASKS[column.direction],) if column.direction else ()
-            columns.append(Column(column.metric, above, key=("", column)))
+            headings_above = (TASKS[column.direction],) if column.direction else ()
+            columns.append(Column(column.metric, headings_above, key=("", column)))
         rows = []
         for row in self.rows:
             marks = (STAND_IN,) if row.stand_ins else ()
@@ -196,17 +196,17 @@ def best_first(metrics: Mapping[str, Result]) -> list[str]:
 
     The names of results/metrics.json.
     """
-    sums: dict[str, float] = {}
+    rsum_of_system: dict[str, float] = {}
     for system in read_metrics(metrics):
         if RSUM in system.values:
             for name in system.systems:
-                sums.setdefault(name, system.mean(RSUM))
+                rsum_of_system.setdefault(name, system.mean(RSUM))
     for name, result in metrics.items():
         # A lone head that is also an ensemble of one.
-        if name not in sums:
+        if name not in rsum_of_system:
             scores = next(iter(result.numbers.values()), {RSUM.metric: 0.0})
-            sums[name] = float(scores[RSUM.metric])
-    return sorted(metrics, key=lambda name: -sums[name])
+            rsum_of_system[name] = float(scores[RSUM.metric])
+    return sorted(metrics, key=lambda name: -rsum_of_system[name])
 
 
 def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
@@ -215,13 +215,14 @@ def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headli
     """
     order = best_first(metrics)
     systems = sorted(read_metrics(metrics), key=lambda system: order.index(system.systems[0]))
-    tables: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
+    by_test_set: dict[tuple[str, str, str, int, int], list[MeasuredSystem]] = defaultdict(list)
     for system in systems:
-        o = system.origin
-        if o.protocol != "cxc":
-            test_set = (o.dataset, o.split, o.protocol, o.images, o.captions)
-            tables[test_set].append(system)
-    return [_headline(of_table, metrics, bold) for of_table in tables.values()]
+        origin = system.origin
+        if origin.protocol != "cxc":
+            pool = (origin.images, origin.captions)
+            test_set = (origin.dataset, origin.split, origin.protocol, *pool)
+            by_test_set[test_set].append(system)
+    return [_headline(of_test_set, metrics, bold) for of_test_set in by_test_set.values()]
 
 
 def _headline(
@@ -275,8 +276,8 @@ def _best(
         best[column] = emphasis.best(means)
     if tests is None:
         return best
-    for column, first in best.items():
-        best[column] = first | tests.tied(_tested(ranked, column), first)
+    for column, best_rows in best.items():
+        best[column] = best_rows | tests.tied(_tested(ranked, column), best_rows)
     if not tests.notes():
         return best
     for column, tied in best.items():
@@ -344,13 +345,13 @@ def _published(system: MeasuredSystem) -> dict[Statistic, Cell]:
         for row in table.published_rows()[0]:
             if row.header.identity != header.identity:
                 continue
-            numbers = {}
+            published_numbers = {}
             for column in STATISTICS:
                 cell = row.numbers.get((test_set, column))
                 if cell and cell.number is not None:
-                    numbers[column] = cell
-            if numbers:
-                return numbers
+                    published_numbers[column] = cell
+            if published_numbers:
+                return published_numbers
     return {}
 
 
@@ -371,5 +372,5 @@ def _interval(
     interval = numbers.get("interval")
     if not interval:
         return None
-    low, high = at(interval, column)
-    return float(low), float(high)
+    lower_end, upper_end = at(interval, column)
+    return float(lower_end), float(upper_end)

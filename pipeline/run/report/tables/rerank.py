@@ -65,19 +65,25 @@ def _by_language(
     their mean.
     """
     for system in results.systems:
-        values = {}
-        for name, numbers in system.values.items():
-            if name.direction and name.metric == "mR":
-                values[name] = numbers
+        by_language = {}
+        for statistic, numbers in system.values.items():
+            if statistic.direction and statistic.metric == "mR":
+                by_language[statistic] = numbers
         languages = {tuple(member.settings.get("languages", ())) for member in system.members}
-        if not values or languages != {trained_on}:
+        if not by_language or languages != {trained_on}:
             continue
-        tested = {name: inputs for name, inputs in system.tested.items() if name in values}
-        in_mean = [numbers for name, numbers in values.items() if has_part(name.direction)]
+        tested = {
+            statistic: inputs
+            for statistic, inputs in system.tested.items()
+            if statistic in by_language
+        }
+        in_mean = [
+            numbers for statistic, numbers in by_language.items() if has_part(statistic.direction)
+        ]
         if in_mean:
             by_seed = zip(*in_mean, strict=True)
-            values[Statistic("", mean)] = tuple(map(fmean, by_seed))
-        yield replace(system, values=values, tested=tested)
+            by_language[Statistic("", mean)] = tuple(map(fmean, by_seed))
+        yield replace(system, values=by_language, tested=tested)
 
 
 def _of_languages(
@@ -208,21 +214,21 @@ def loss(settings: Mapping[str, Any]) -> str:
     """
     learnt = tasks(settings)
     objective = settings.get("objective", {}).get("name", "triplet")
-    parts = []
+    losses = []
     if "emb" in learnt:
-        parts.append("T^BHE" if objective == "triplet" else str(objective))
+        losses.append("T^BHE" if objective == "triplet" else str(objective))
     if "ance" in settings.get("tasks", ()):
-        parts.append("T^ANCE")
+        losses.append("T^ANCE")
     if "ce" in learnt:
         pairs = settings.get("pairs") or {}
         of_pairs = str(pairs.get("objective", "cross_entropy"))
-        name = of_pairs
+        pair_loss = of_pairs
         if of_pairs == "cross_entropy":
-            name = "E"
+            pair_loss = "E"
         if pairs.get("hard"):
-            name += "^ANCE"
-        parts.append(name)
-    return " + ".join(parts)
+            pair_loss += "^ANCE"
+        losses.append(pair_loss)
+    return " + ".join(losses)
 
 
 TABLE1 = RetrievalTable.listed("rerank_table1", measured=_measured_main, published=_published_main)

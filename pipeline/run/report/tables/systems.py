@@ -19,12 +19,13 @@ class AllSystems(RetrievalTable):
 
     def apart(self, systems: Sequence[MeasuredSystem]) -> list[list[MeasuredSystem]]:
         """Group all systems by test set and protocol."""
-        groups: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
+        systems_of_test_sets: dict[tuple[object, ...], list[MeasuredSystem]] = defaultdict(list)
         for system in systems:
-            o = system.origin
-            pool = (o.images, o.captions, o.distractors)
-            groups[o.dataset, o.split, o.manifest, o.protocol, *pool].append(system)
-        return list(groups.values())
+            origin = system.origin
+            pool = (origin.images, origin.captions, origin.distractors)
+            test_set = (origin.dataset, origin.split, origin.manifest, origin.protocol, *pool)
+            systems_of_test_sets[test_set].append(system)
+        return list(systems_of_test_sets.values())
 
     def data_of(self, origin: Origin) -> str:
         """Name a test set with its protocol and distractors."""
@@ -49,15 +50,15 @@ def unlisted(results: Results, built: Mapping[str, Table]) -> Iterator[tuple[str
     """Name the evaluated systems that are in none of the papers' tables that were built, and say
     why.
     """
-    shown: set[str] = set()
-    for name, table in built.items():
-        if name != NAME:
-            shown.update(sources(table))
+    systems_in_tables: set[str] = set()
+    for table_name, table in built.items():
+        if table_name != NAME:
+            systems_in_tables.update(sources(table))
     for system in results.systems:
-        if shown.isdisjoint(system.systems):
+        if systems_in_tables.isdisjoint(system.systems):
             why = _why_in_no_table(system, built)
-            for name in system.systems:
-                yield name, why
+            for system_name in system.systems:
+                yield system_name, why
 
 
 def sources(table: Table) -> Iterator[str]:

@@ -130,11 +130,11 @@ def printed_time(seconds: float) -> str:
     """A time as the paper prints it, with at most two significant digits below 10: 16 ms, 1.6 s, 36
     min, 2.4 h.
     """
-    unit, size, _ = next(known for known in UNITS if seconds >= known[1] * known[2])
-    number = seconds / size
-    if number < 9.95:
-        return f"{number:.1f}{SPACE}{unit}"
-    return f"{number:,.0f}{SPACE}{unit}"
+    unit, seconds_of_unit, _ = next(row for row in UNITS if seconds >= row[1] * row[2])
+    time_in_unit = seconds / seconds_of_unit
+    if time_in_unit < 9.95:
+        return f"{time_in_unit:.1f}{SPACE}{unit}"
+    return f"{time_in_unit:,.0f}{SPACE}{unit}"
 
 
 def _published_time(row: PublishedRow) -> RowHeader:
