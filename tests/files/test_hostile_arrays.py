@@ -355,3 +355,27 @@ def test_a_mapped_array_is_read_only_and_an_empty_one_is_an_array(tmp_path: Path
     assert npy.mapped(tmp_path / "a.npy").shape == (3, 0)
     np.save(tmp_path / "a.npy", np.ones((3, 2)))
     assert not npy.mapped(tmp_path / "a.npy").flags.writeable
+
+
+def test_a_matrix_of_numbers_is_told_by_its_header(tmp_path: Path) -> None:
+    """What a matrix alone is read by; anything else is looked at with all that may be in a file."""
+    file = tmp_path / "a.npy"
+    for values in (np.zeros((2, 3), np.float16), np.ones((4, 2), ">i8"), np.eye(3, order="F")):
+        np.save(file, values)
+        assert npy.holds_matrix(file), values.dtype
+    others = {
+        "a column": np.zeros((5, 1)),
+        "a vector": np.zeros(5),
+        "a cube": np.zeros((2, 2, 2)),
+        "no rows": np.zeros((0, 5)),
+        "texts": np.array([["a", "b"], ["c", "d"]]),
+        "complex numbers": np.eye(3, dtype=complex),
+        "objects": np.array([[{}, {}], [{}, {}]]),
+    }
+    for name, values in others.items():
+        np.save(file, values)
+        assert not npy.holds_matrix(file), name
+    whole = file.read_bytes()
+    for damaged in (b"", whole[:40], b"PK" + whole[2:], whole[:6] + b"\x09" + whole[7:]):
+        file.write_bytes(damaged)
+        assert not npy.holds_matrix(file)

@@ -5,6 +5,7 @@ memory is taken.
 import io
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -87,6 +88,27 @@ def read_header(file: BinaryIO) -> Header:
     if size < PREFIX:
         return parse(first[:size])
     return parse(first + file.read(size - PREFIX))
+
+
+def holds_matrix(path: Path) -> bool:
+    """Whether a file is an array of rows and columns, several of each, of numbers that are
+    ranked.
+    """
+    with regular.opened(path) as file:
+        try:
+            header = read_header(file)
+        except ValueError:
+            return False
+    is_table = len(header.shape) == 2 and min(header.shape) > 1
+    return is_table and header.dtype.kind in "fiu" and header.dtype.itemsize <= 8
+
+
+def damaged(path: Path) -> Callable[[BaseException], str]:
+    """What is said of a file that a user names and `mapped` cannot read."""
+    return lambda error: (
+        f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
+        "write it with numpy.save"
+    )
 
 
 def mapped(path: Path) -> npt.NDArray[Any]:

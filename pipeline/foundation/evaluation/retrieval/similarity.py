@@ -302,15 +302,8 @@ ARCHIVE = b"PK"
 
 def open_npy(path: Path) -> npt.NDArray[Any]:
     """Map a `.npy` file into memory; it is never unpickled and may be larger than the memory."""
-
-    def damaged(error: Exception) -> str:
-        return (
-            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
-            "write it with numpy.save"
-        )
-
     with (
-        refusing(ValueError, damaged),
+        refusing(ValueError, npy.damaged(path)),
         refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
     ):
         with regular.opened(path) as file:

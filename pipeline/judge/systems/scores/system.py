@@ -81,13 +81,14 @@ class System(Collection):
         caption_image: Ids | None = None,
         image_ids: Ids | None = None,
         caption_ids: Ids | None = None,
+        file: str = "",
         **more: Any,
     ) -> System:
         """Take scores in memory, or whatever `as_similarity` takes; without ids, rows and columns
-        are numbered.
+        are numbered. file: what messages call the scores.
         """
-        source = as_similarity(scores)
-        has_ids = image_ids is not None
+        source = as_similarity(scores, file)
+        more.setdefault("has_ids", image_ids is not None)
         images, captions = source.shape
         if image_ids is None:
             image_ids = np.arange(images)
@@ -101,7 +102,6 @@ class System(Collection):
             caption_image,
             name=name,
             kind=Given(lambda: source),
-            has_ids=has_ids,
             **more,
         )
 

@@ -297,6 +297,28 @@ def test_float16_keeps_the_ties_that_it_makes(tmp_path: Path) -> None:
     assert [each["tied"]["i2t"] for each in json.loads(found.stdout)] == [0, 1, 1]
 
 
+@pytest.mark.parametrize("distance", [False, True])
+@pytest.mark.parametrize("kind", ["<f2", ">f4", "f8", "i8", "u1"])
+def test_a_matrix_alone_is_read_as_an_array_among_others(
+    tmp_path: Path, kind: str, distance: bool
+) -> None:
+    values = np.asfortranarray(np.random.default_rng(0).integers(0, 99, (5, 10)).astype(kind))
+    np.save(tmp_path / "a.npy", values)
+    np.savez(tmp_path / "a.npz", a=values, other=np.zeros(3))
+    columns = Columns(captions_per_image=EACH, distance=distance)
+    for name in ("a.npy", "a.npz:a"):
+        system = open_system(name, columns, root=tmp_path)
+        expected = -values.astype(np.float64) if distance else values
+        np.testing.assert_array_equal(system.scores.block(slice(0, 5), slice(0, 10)), expected)
+        assert system.caption_image.tolist() == (np.arange(10) // EACH).tolist()
+        assert not system.has_ids
+        assert f"{values.dtype.newbyteorder('=')} [5, 10]" in system.read_as
+        with pytest.raises(
+            InputError, match="the matrix is 5 x 10, expected 5 images x 5 captions"
+        ):
+            open_system(name, Columns(captions_per_image=1), root=tmp_path)
+
+
 def test_lists_without_scores_are_ranked_in_their_order(tmp_path: Path) -> None:
     np.savez(tmp_path / "s.npz", t2i_ids=[[0, 1, 2], [1, 2, 0], [1, 2, 0]])
     system = open_system("s.npz", Columns(captions_per_image=1), root=tmp_path)

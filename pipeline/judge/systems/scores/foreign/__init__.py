@@ -7,7 +7,8 @@
     similarities/…/NAME.zarr    a store of this pipeline
     clip:FOLDER                 a pretrained encoder, with images and captions
 
-    opening.py     from text to a system: what a file is, and the table of those that read it
+    opening.py     from text to a system: what a file is, and the table of those that read it; a
+                   matrix alone is read there
     held.py        which array of a file is what, by its name (words.py) and type
     scores.py      the scores that they make; beside.py: the ids that are with them
     top_lists.py   lists of the best, of a run or in arrays

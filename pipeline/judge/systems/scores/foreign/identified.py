@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -59,6 +59,21 @@ class Identified(NamedTuple):
     said: str = ""  # what tells each caption's image, or what was assumed, for the user
     used: Sequence[Told] = ()  # what of `Given.told` says each caption's image
     used_texts: bool = False  # whether the captions' texts were compared
+
+
+class Scores(NamedTuple):
+    """Scores, and what is known of their rows and columns."""
+
+    source: Any  # as `as_similarity` takes it
+    pool: Collection  # the images and captions
+    has_ids: bool
+    read_as: str  # what was read as what, for the user
+    of_vectors: bool = False
+
+
+def in_words(*words: str) -> str:
+    """Join what was read as what and what was assumed, in one line."""
+    return "; ".join(each for each in words if each)
 
 
 def known_pool(columns: Columns) -> tuple[Collection, Names] | None:
@@ -253,22 +268,22 @@ def _read(told: Told, known: Known, path: Path) -> Ids | None:
         )
     if read:
         return read[0]
-    in_words = labels(told, known) if told.is_sure and known.images is None else None
-    return None if in_words is None else in_order(in_words, known.shape[0])
+    as_labels = labels(told, known) if told.is_sure and known.images is None else None
+    return None if as_labels is None else in_order(as_labels, known.shape[0])
 
 
 def _fits_assumed(told: Told, known: Known, columns: Columns) -> bool:
     """Whether names that are given to captions' images at least put those together that are assumed
     to be of one image.
     """
-    in_words = labels(told, known)
-    if in_words is None or in_words.dtype.kind not in "UST":
+    as_labels = labels(told, known)
+    if as_labels is None or as_labels.dtype.kind not in "UST":
         return False
     try:
         assumed = columns.of(known.shape)[0]
     except InputError:
         return False
-    return same_groups(in_words, assumed)
+    return same_groups(as_labels, assumed)
 
 
 def _unfit(told: Told, known: Known, path: Path) -> InputError:
@@ -340,8 +355,8 @@ def _agrees(told: Told, owner: Ids, known: Known, path: Path) -> bool:
         return True
     if not told.is_sure:
         return False
-    in_words = None if read else labels(told, known)
-    if read or (in_words is not None and not same_groups(in_words, owner)):
+    as_labels = None if read else labels(told, known)
+    if read or (as_labels is not None and not same_groups(as_labels, owner)):
         raise InputError(
             f"{path}: {told} gives captions other images than the manifest: rows or columns are in "
             "another order than the manifest's; save image_ids and caption_ids"

@@ -23,13 +23,7 @@ def read_npy(path: Path) -> Arrays:
     """Map a `.npy` file. One that holds an object, such as a dict of VSE∞'s evaluation, is read as
     a pickle.
     """
-    with refusing(
-        ValueError,
-        lambda error: (
-            f"{path}: is damaged, cut short or no .npy file of numbers ({error}): "
-            "write it with numpy.save"
-        ),
-    ):
+    with refusing(ValueError, npy.damaged(path)):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
                 held = files.restricted_pickle.load(path, in_npy=True)

@@ -3,25 +3,25 @@
 import os
 import zipfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.foundation import files, manifest as manifests
-from pipeline.foundation.evaluation.retrieval import Lists
-from pipeline.foundation.files import regular
+from pipeline.foundation.evaluation.retrieval import Lists, as_similarity
+from pipeline.foundation.files import npy, regular
 from pipeline.foundation.files.digest import digest, of_folder, sha256
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
 from pipeline.judge import systems
-from pipeline.judge.systems.scores.foreign import scores as making
-from pipeline.judge.systems.scores.foreign.arrays import Arrays
-from pipeline.judge.systems.scores.foreign.held import Part
+from pipeline.judge.systems.scores.foreign.arrays import Arrays, stored_as
+from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.layout import is_store
 from pipeline.judge.systems.scores.made import OfFile
-from pipeline.judge.systems.scores.sources import Given, Vectors
+from pipeline.judge.systems.scores.sources import Vectors
 from pipeline.judge.systems.scores.system import System
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
@@ -40,6 +40,8 @@ READERS = {
 # What compares the images and captions of `Columns` by a model: their split, and their scores. It
 # is a text, since the room of models imports this one.
 MODEL = "pipeline.make.dual_encoders.scored:open_encoder"
+# What finds the scores among the arrays of one or two files.
+ARRAYS = "pipeline.judge.systems.scores.foreign.scores:of_files"
 # What reads the lists of a run, within the images and captions of `Columns`.
 RUN = "pipeline.judge.systems.scores.foreign.top_lists:of_run"
 # What reads the recalls of a file that holds results and no scores.
@@ -105,40 +107,67 @@ def _of_files(
     text: str, named: Sequence[tuple[Path, list[str]]], columns: Columns, normalise: bool
 ) -> System:
     """Open the scores of one or two files."""
-    path = named[0][0]
-    held = [(place, read(place), names) for place, names in named]
-    parts = [Part(place, arrays, names) for place, arrays, names in held if arrays is not None]
-    if len(parts) == len(held):
-        with refusing(
-            InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"
-        ):
-            found = making.of_parts(parts, columns, normalise)
-    elif len(held) == 1 and not named[0][1]:
-        found = lazy.imported(RUN)(path, columns)
+    path, names = named[0]
+    if len(named) == 1 and not names and kind_of(path) == "npy" and npy.holds_matrix(path):
+        with _telling(text, path):
+            scores = _matrix(path, columns)
     else:
-        raise InputError(
-            f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"
-        )
-    if normalise and not found.of_vectors:
+        scores = _scores(text, named, columns, normalise)
+    if normalise and not scores.of_vectors:
         raise InputError(f"--normalise is for vectors; {text} holds similarities")
-    if columns.distance and found.of_vectors:
+    if columns.distance and scores.of_vectors:
         raise InputError(
             "--distance is for a matrix; the inner products of vectors are similarities"
         )
-    source = found.source
+    source = scores.source
     if columns.distance:
-        source = _reversed(source)
-    titles = dict.fromkeys(part.arrays.title for part in parts)
-    title = " and ".join(titles)
-    return System(
-        found.pool.image_ids,
-        found.pool.caption_ids,
-        found.pool.caption_image,
-        name=_name(named),
-        kind=Given(lambda: source),
-        has_ids=found.has_ids,
+        source = _reversed(as_similarity(source, str(path)))
+    return System.of(
+        _name(named),
+        source,
+        scores.pool.caption_image,
+        scores.pool.image_ids,
+        scores.pool.caption_ids,
+        file=str(path),
+        has_ids=scores.has_ids,
         split=columns.known_split,
-        read_as=f"{title}: {found.read_as}" if title else found.read_as,
+        read_as=scores.read_as,
+    )
+
+
+def _matrix(path: Path, columns: Columns) -> Scores:
+    """The scores of a `.npy` file that is a matrix. It has no ids: `columns` say what its rows and
+    columns are.
+    """
+    with refusing(ValueError, npy.damaged(path)):
+        values = npy.mapped(path)
+    rows = identified(values.shape, Given(), columns, path)
+    array = f"a NumPy array: {stored_as(values.dtype)} {list(values.shape)}"
+    return Scores(values, rows.pool, rows.has_ids, in_words(array, rows.said))
+
+
+def _scores(
+    text: str, named: Sequence[tuple[Path, list[str]]], columns: Columns, normalise: bool
+) -> Scores:
+    """The scores among all arrays of one or two files, or those of a run."""
+    by_file = [(path, read(path), names) for path, names in named]
+    if all(arrays is not None for _, arrays, _ in by_file):
+        with _telling(text, named[0][0]):
+            of_arrays: Scores = lazy.imported(ARRAYS)(by_file, columns, normalise)
+            return of_arrays
+    path, names = named[0]
+    if len(named) == 1 and not names:
+        of_run: Scores = lazy.imported(RUN)(path, columns)
+        return of_run
+    raise InputError(
+        f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"
+    )
+
+
+def _telling(text: str, path: Path) -> AbstractContextManager[None]:
+    """Have messages name what the user typed, where they do not name the file."""
+    return refusing(
+        InputError, lambda error: str(error) if str(path) in str(error) else f"{text}: {error}"
     )
 
 
@@ -302,12 +331,12 @@ def _of_model(model: str, columns: Columns) -> System:
     read_as = f"a model, with {images} and {captions}"
     for option, value in columns.usage.items():
         read_as += f", {option.replace('_', ' ')} {value}"
-    return System(
+    return System.of(
+        Path(model.partition(":")[2]).name,
+        scores,
+        split.caption_image,
         split.image_ids,
         split.caption_ids,
-        split.caption_image,
-        name=Path(model.partition(":")[2]).name,
-        kind=Given(lambda: scores),
         split=split.name,
         languages=split.languages,
         read_as=read_as,

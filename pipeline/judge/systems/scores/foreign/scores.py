@@ -9,17 +9,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.retrieval import Collection, Direction, mistakes
+from pipeline.foundation.evaluation.retrieval import Direction, mistakes
 from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign.arrays import Arrays
 from pipeline.judge.systems.scores.foreign.beside import (
     Rows,
     beside,
     tells_repeats,
 )
 from pipeline.judge.systems.scores.foreign.held import Found, Held, Kind, Part
-from pipeline.judge.systems.scores.foreign.identified import SIDES, identified, known_pool
+from pipeline.judge.systems.scores.foreign.identified import (
+    SIDES,
+    Scores,
+    identified,
+    in_words,
+    known_pool,
+)
 from pipeline.judge.systems.scores.foreign.words import DISTANCES, Name
 from pipeline.judge.systems.scores.judged import Columns
 
@@ -29,16 +36,6 @@ LISTS = "pipeline.judge.systems.scores.foreign.top_lists:of_arrays"
 FEWEST = 3
 
 
-class Scores(NamedTuple):
-    """Scores, and what is known of them."""
-
-    source: Any  # as `as_similarity` takes it
-    pool: Collection  # the images and captions
-    has_ids: bool
-    read_as: str  # what was read as what, for the user
-    of_vectors: bool = False
-
-
 class Taken(NamedTuple):
     """Scores, and the arrays that they and their ids were read from."""
 
@@ -46,11 +43,16 @@ class Taken(NamedTuple):
     used: Sequence[Found]
 
 
-def of_parts(parts: Sequence[Part], columns: Columns, normalise: bool) -> Scores:
-    """Find the scores in the arrays of one or two files."""
+def of_files(
+    files: Sequence[tuple[Path, Arrays, list[str]]], columns: Columns, normalise: bool
+) -> Scores:
+    """Find the scores in the arrays of one or two files, of which the user names some."""
+    parts = [Part(*file) for file in files]
     held = Held.of_parts(parts, columns)
     scores, used = _taken(held, [*_named(held)], normalise)
-    return scores._replace(read_as=in_words(scores.read_as, held.unused(used)))
+    title = " and ".join(dict.fromkeys(part.arrays.title for part in parts))
+    described = in_words(scores.read_as, held.unused(used))
+    return scores._replace(read_as=f"{title}: {described}")
 
 
 def _taken(held: Held, named: Sequence[Found], normalise: bool) -> Taken:
@@ -222,11 +224,6 @@ def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> Taken:
         words = f"scores of each direction: {words}"
     scores = Scores(source, found.pool, found.has_ids, in_words(words, found.said))
     return Taken(scores, [*ways.values(), *held_beside.used(found)])
-
-
-def in_words(*words: str) -> str:
-    """Join what was read as what and what was assumed, in one line."""
-    return "; ".join(each for each in words if each)
 
 
 def _block(path: Path, found: Found, way: Direction | None) -> Any:

@@ -19,12 +19,14 @@ from pipeline.judge.systems.scores.foreign.held import Found, Held
 from pipeline.judge.systems.scores.foreign.identified import (
     SIDES,
     Given,
+    Scores,
     identified,
+    in_words,
     known_pool,
     numbered,
     numbers,
 )
-from pipeline.judge.systems.scores.foreign.scores import Scores, Taken, in_words, refuse_distances
+from pipeline.judge.systems.scores.foreign.scores import Taken, refuse_distances
 from pipeline.judge.systems.scores.foreign.words import CANDIDATES, FAISS, IDS, QUERIES, ROWS, Name
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns
 from pipeline.judge.systems.scores.runs import Run
