@@ -13,7 +13,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign.arrays import TEXT, UNREADABLE, Array
 from pipeline.judge.systems.scores.foreign.held import Found, Held
 from pipeline.judge.systems.scores.foreign.identified import SIDES, Given, Identified
-from pipeline.judge.systems.scores.foreign.owned import Told
+from pipeline.judge.systems.scores.foreign.owned import Pairing
 from pipeline.judge.systems.scores.foreign.words import IDS, Name
 
 # Among fewer images an array of other numbers may look like each caption's image by chance.
@@ -45,14 +45,14 @@ class Beside:
 
     given: Given
     ids: Sequence[Found]
-    told: Sequence[tuple[Told, Found]]
+    pairings: Sequence[tuple[Pairing, Found]]
     texts: Found | None = None
 
     def used(self, found: Identified) -> list[Found]:
         """The arrays that say which images and captions rows and columns are."""
         arrays = [*self.ids]
-        for told, array in self.told:
-            if any(told is used for used in found.used):
+        for pairing, array in self.pairings:
+            if any(pairing is used for used in found.used):
                 arrays.append(array)
         if self.texts is not None and found.used_texts:
             arrays.append(self.texts)
@@ -61,26 +61,28 @@ class Beside:
 
 def beside(held: Held, rows: Rows) -> Beside:
     """Find the ids of rows and columns, and what says each caption's image."""
-    told = [(Told(each.name, each.array, "caption"), each) for each in _per_caption(held, rows)]
-    of_captions = [each for _, each in told]
+    pairings = [
+        (Pairing(each.name, each.array, "caption"), each) for each in _per_caption(held, rows)
+    ]
+    of_captions = [each for _, each in pairings]
     chosen = {side: _ids(side, held, rows, of_captions) for side in SIDES}
-    told += [*_told(held, rows)]
+    pairings += [*_pairings(held, rows)]
     ids = [each for each in chosen.values() if each is not None]
     _refuse_unclear(held, rows, ids)
     images = _values(chosen["image"])
     captions = _values(chosen["caption"])
-    every_told = [each for each, _ in told]
+    all_pairings = [each for each, _ in pairings]
     if rows.repeats > 1:
         owner = np.repeat(np.arange(rows.shape[0]), rows.repeats)
-        every_told.append(Told("equal rows", Array.of(owner), "caption"))
+        all_pairings.append(Pairing("equal rows", Array.of(owner), "caption"))
         if images is not None and len(images) == len(owner):
             images = images[:: rows.repeats]
     texts = next((each for each in held.of("texts") if each.size == rows.shape[1]), None)
     if texts is chosen["caption"]:
         texts = None
-    others = [*_others(held, [*ids, *(array for _, array in told)])]
-    given = Given(images, captions, every_told, _values(texts), others)
-    return Beside(given, ids, told, texts)
+    others = [*_others(held, [*ids, *(array for _, array in pairings)])]
+    given = Given(images, captions, all_pairings, _values(texts), others)
+    return Beside(given, ids, pairings, texts)
 
 
 def _values(found: Found | None) -> np.ndarray | None:
@@ -168,24 +170,24 @@ def _per_caption(held: Held, rows: Rows) -> Iterator[Found]:
             yield each
 
 
-def _told(held: Held, rows: Rows) -> Iterator[tuple[Told, Found]]:
+def _pairings(held: Held, rows: Rows) -> Iterator[tuple[Pairing, Found]]:
     """The arrays that say which image each caption is of, by their names or by what they hold."""
     for each in held.every:
         if each.role.kind == "owners":
-            yield Told(each.name, each.array, each.role.side or "caption"), each
+            yield Pairing(each.name, each.array, each.role.side or "caption"), each
         elif each.array.stored == UNREADABLE:
             continue
         elif each.role.kind == "truth" or _may_tell(each, rows):
-            yield Told(each.name, each.array, "caption", is_sure=False), each
+            yield Pairing(each.name, each.array, "caption", is_sure=False), each
 
 
-def _others(held: Held, known: Sequence[Found]) -> Iterator[Told]:
+def _others(held: Held, known: Sequence[Found]) -> Iterator[Pairing]:
     """The columns of numbers or texts that are not known to say anything."""
     for each in held.every:
         array = each.array
         is_column = array.shape != () and max(array.shape) == prod(array.shape)
         if is_column and each not in known and array.keys is None and array.stored != UNREADABLE:
-            yield Told(each.name, array, "caption", is_sure=False)
+            yield Pairing(each.name, array, "caption", is_sure=False)
 
 
 def _may_tell(found: Found, rows: Rows) -> bool:

@@ -17,7 +17,7 @@ from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores.foreign.arrays import Array
 from pipeline.judge.systems.scores.foreign.owned import (
     Known,
-    Told,
+    Pairing,
     contradicts,
     in_order,
     labels,
@@ -42,9 +42,9 @@ class Given:
 
     images: np.ndarray | None = None  # [I], ids as numbers or text; None if it has none
     captions: np.ndarray | None = None  # [C]
-    told: Sequence[Told] = ()  # what says which image each caption is of
+    pairings: Sequence[Pairing] = ()  # what says which image each caption is of
     texts: np.ndarray | None = None  # [C], the captions themselves
-    others: Sequence[Told] = ()  # columns that are not known to say anything
+    others: Sequence[Pairing] = ()  # columns that are not known to say anything
 
     def of(self, side: Side) -> np.ndarray | None:
         """The ids of a side; None if the file has none."""
@@ -57,7 +57,7 @@ class Identified(NamedTuple):
     pool: Collection
     has_ids: bool
     said: str = ""  # what tells each caption's image, or what was assumed, for the user
-    used: Sequence[Told] = ()  # what of `Given.told` says each caption's image
+    used: Sequence[Pairing] = ()  # what of `Given.pairings` says each caption's image
     used_texts: bool = False  # whether the captions' texts were compared
 
 
@@ -173,8 +173,8 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
         matches = [*map(NUMBERED_CAPTION.fullmatch, _texts(given.captions))]
         if all(matches):
             of_captions = np.array([match[1] for match in matches if match])
-            told = Told("caption_ids", Array.of(of_captions), "caption")
-            return replace(given, told=(*given.told, told))
+            pairing = Pairing("caption_ids", Array.of(of_captions), "caption")
+            return replace(given, pairings=(*given.pairings, pairing))
     if given.images is None:
         return given
     images, captions = (
@@ -183,13 +183,13 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
     )
     if not np.isin(captions, images).all():
         return given
-    told = Told("caption_ids", Array.of(given.captions), "caption")
+    pairing = Pairing("caption_ids", Array.of(given.captions), "caption")
     if len(np.unique(captions)) < len(captions):
-        return replace(given, captions=None, told=(*given.told, told))
-    if len(captions) != len(images) or np.array_equal(captions, images) or given.told:
+        return replace(given, captions=None, pairings=(*given.pairings, pairing))
+    if len(captions) != len(images) or np.array_equal(captions, images) or given.pairings:
         return given
     if given.captions.dtype.kind in "UST":
-        return replace(given, told=(told,))
+        return replace(given, pairings=(pairing,))
     raise InputError(
         f"{path}: has the same numbers as image ids and as caption ids, in another order: save "
         "caption_image, the row of each caption's image from 0"
@@ -203,20 +203,20 @@ def _texts(values: np.ndarray) -> list[str]:
 
 def _owners(
     known: Known, given: Given, columns: Columns, path: Path, of_vectors: bool
-) -> tuple[Ids, str, list[Told]]:
+) -> tuple[Ids, str, list[Pairing]]:
     """Each caption's image, as the file says it, or else as `columns` do; which of both, in words;
     and what says it.
     """
     is_judged = columns.judged or columns.judgements is not None
     each = columns.captions_per_image
-    owner, used = _as_told(known, given, columns, path)
+    owner, used = _as_paired(known, given, columns, path)
     if owner is None:
         assumed = columns.of(known.shape, of_vectors)[0]
         if each is not None or is_judged:
             return assumed, "", []
-        _refuse_contradicted(assumed, given.told, known, path)
+        _refuse_contradicted(assumed, given.pairings, known, path)
         return assumed, f"each image's {CAPTIONS} captions follow one another (assumed)", []
-    said = " and ".join(told.name for told in used)
+    said = " and ".join(pairing.name for pairing in used)
     count = np.bincount(owner[owner >= 0], minlength=known.shape[0])
     if each is not None and (count != each).any():
         row = int(np.argmax(count != each))
@@ -227,9 +227,11 @@ def _owners(
     return owner, f"each caption's image by {said}", used
 
 
-def _refuse_contradicted(assumed: Ids, told: Sequence[Told], known: Known, path: Path) -> None:
+def _refuse_contradicted(
+    assumed: Ids, pairings: Sequence[Pairing], known: Known, path: Path
+) -> None:
     """Refuse to assume what an array contradicts that may say each caption's image."""
-    for each in told:
+    for each in pairings:
         if not each.is_sure and contradicts(each, assumed, known):
             raise InputError(
                 f"{path}: {each} may say which image each caption is of, and {CAPTIONS} captions an image "
@@ -238,45 +240,45 @@ def _refuse_contradicted(assumed: Ids, told: Sequence[Told], known: Known, path:
             )
 
 
-def _as_told(
+def _as_paired(
     known: Known, given: Given, columns: Columns, path: Path
-) -> tuple[Ids | None, list[Told]]:
+) -> tuple[Ids | None, list[Pairing]]:
     """The owners that the file's arrays say, and these arrays; None if none says them."""
-    owner, used = None, list[Told]()
-    for told in sorted(given.told, key=lambda each: not each.is_sure):
-        read = _read(told, known, path)
+    owner, used = None, list[Pairing]()
+    for pairing in sorted(given.pairings, key=lambda each: not each.is_sure):
+        read = _read(pairing, known, path)
         if read is None:
-            if told.is_sure and not _fits_assumed(told, known, columns):
-                raise _unfit(told, known, path)
+            if pairing.is_sure and not _fits_assumed(pairing, known, columns):
+                raise _unfit(pairing, known, path)
             continue
         if owner is not None and not np.array_equal(owner, read):
-            raise InputError(f"{path}: {used[0]} and {told} give captions different images")
+            raise InputError(f"{path}: {used[0]} and {pairing} give captions different images")
         owner = read
-        used.append(told)
+        used.append(pairing)
     return owner, used
 
 
-def _read(told: Told, known: Known, path: Path) -> Ids | None:
+def _read(pairing: Pairing, known: Known, path: Path) -> Ids | None:
     """The owners that one array says; None if it does not."""
-    read = readings(told, known)
-    if not told.is_sure:
+    read = readings(pairing, known)
+    if not pairing.is_sure:
         read = [each for each in read if len(np.unique(each)) == known.shape[0]]
     if len(read) > 1:
         raise InputError(
-            f"{path}: {told} may be read in several ways, such as by rows or by ids of images; save "
+            f"{path}: {pairing} may be read in several ways, such as by rows or by ids of images; save "
             "caption_image, the row of each caption's image from 0"
         )
     if read:
         return read[0]
-    as_labels = labels(told, known) if told.is_sure and known.images is None else None
+    as_labels = labels(pairing, known) if pairing.is_sure and known.images is None else None
     return None if as_labels is None else in_order(as_labels, known.shape[0])
 
 
-def _fits_assumed(told: Told, known: Known, columns: Columns) -> bool:
+def _fits_assumed(pairing: Pairing, known: Known, columns: Columns) -> bool:
     """Whether names that are given to captions' images at least put those together that are assumed
     to be of one image.
     """
-    as_labels = labels(told, known)
+    as_labels = labels(pairing, known)
     if as_labels is None or as_labels.dtype.kind not in "UST":
         return False
     try:
@@ -286,10 +288,10 @@ def _fits_assumed(told: Told, known: Known, columns: Columns) -> bool:
     return same_groups(as_labels, assumed)
 
 
-def _unfit(told: Told, known: Known, path: Path) -> InputError:
+def _unfit(pairing: Pairing, known: Known, path: Path) -> InputError:
     images, captions = known.shape
     return InputError(
-        f"{path}: {told} does not say which of {counted(images, 'image')} each of "
+        f"{path}: {pairing} does not say which of {counted(images, 'image')} each of "
         f"{counted(captions, 'caption')} is of: its values are neither rows nor the file's image ids; save "
         "image_ids, or caption_image, the row of each caption's image from 0"
     )
@@ -314,7 +316,9 @@ def _of_manifest(
     )
     found = Collection(images, captions, rows_of(images, owned_by))
     known = Known(shape, images, captions, lambda ids, name: numbers(ids, names, path, name))
-    agreeing = [told for told in given.told if _agrees(told, found.caption_image, known, path)]
+    agreeing = [
+        pairing for pairing in given.pairings if _agrees(pairing, found.caption_image, known, path)
+    ]
     has_texts = given.captions is None and _texts_agree(given.texts, captions, columns, path)
     assumed = [side for side in SIDES if given.of(side) is None]
     if has_texts:
@@ -346,19 +350,19 @@ def _of_side(
     return own if ids is None else _of_pool(ids, side, *known, path, columns)
 
 
-def _agrees(told: Told, owner: Ids, known: Known, path: Path) -> bool:
+def _agrees(pairing: Pairing, owner: Ids, known: Known, path: Path) -> bool:
     """Whether what the file says of captions' images is what the manifest says; refused where it is
     something else. False for an array that cannot be compared.
     """
-    read = readings(told, known)
+    read = readings(pairing, known)
     if any(np.array_equal(each, owner) for each in read):
         return True
-    if not told.is_sure:
+    if not pairing.is_sure:
         return False
-    as_labels = None if read else labels(told, known)
+    as_labels = None if read else labels(pairing, known)
     if read or (as_labels is not None and not same_groups(as_labels, owner)):
         raise InputError(
-            f"{path}: {told} gives captions other images than the manifest: rows or columns are in "
+            f"{path}: {pairing} gives captions other images than the manifest: rows or columns are in "
             "another order than the manifest's; save image_ids and caption_ids"
         )
     return False
@@ -408,24 +412,24 @@ def _refuse_other_order(found: Collection, pool: Collection, assumed: Side, path
 
 
 def _refuse_ids_of_other_order(
-    told: Told, side: Side, assumed: Ids, names: Names, path: Path
+    pairing: Pairing, side: Side, assumed: Ids, names: Names, path: Path
 ) -> None:
     """Refuse to assume the manifest's order where a column holds all ids of a side in another
     order, or all rows if it is called by the side.
     """
     try:
-        received = numbers(told.array.read().ravel(), names, path)
+        received = numbers(pairing.array.read().ravel(), names, path)
     except InputError:
         return  # neither whole numbers nor texts
     expected = [assumed]
-    if Name.of(told.name).side == side:
+    if Name.of(pairing.name).side == side:
         expected.append(np.arange(len(assumed)))
     if any(np.array_equal(received, each) for each in expected):
         return
     if any(np.array_equal(np.sort(received), np.sort(each)) for each in expected):
         raise InputError(
-            f"{path}: {told} has all {side}s in another order than the manifest's, in which they are without "
-            f"{side}_ids; save the rows' ids as {side}_ids, or leave {told.name or 'it'} out"
+            f"{path}: {pairing} has all {side}s in another order than the manifest's, in which they are without "
+            f"{side}_ids; save the rows' ids as {side}_ids, or leave {pairing.name or 'it'} out"
         )
 
 

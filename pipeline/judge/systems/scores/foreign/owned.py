@@ -21,8 +21,8 @@ from pipeline.judge.systems.scores.foreign.words import IDS, ROWS, SIDES, STARTS
 
 
 @dataclass(frozen=True)
-class Told:
-    """An array that says which image each caption is of."""
+class Pairing:
+    """An array that says which captions and images belong together."""
 
     name: str
     array: Array
@@ -32,7 +32,7 @@ class Told:
     def __str__(self) -> str:
         return f"{self.name} {self.array}".strip()
 
-    def by(self, side: Side) -> "Told":
+    def by(self, side: Side) -> "Pairing":
         """The same array, with an entry for each image or caption of this side."""
         return replace(self, of=side)
 
@@ -52,42 +52,46 @@ class Known:
         return self.shape[side == "caption"]
 
 
-def readings(told: Told, known: Known) -> list[Ids]:
+def readings(pairing: Pairing, known: Known) -> list[Ids]:
     """The different owners that an array may mean, int64 [C] each: by ids or by rows; [] where it
     fits neither.
     """
-    if Name.of(told.name).counts or not told.is_sure:
-        counted = _of_counts(told, known)
+    if Name.of(pairing.name).counts or not pairing.is_sure:
+        counted = _of_counts(pairing, known)
         if counted is not None:
             return [counted]
-    if not told.is_sure and _is_table(told):
-        return _of_matrix(told, known) or _of_two_columns(told, known) or _of_lists(told, known)
-    if told.is_sure or told.array.keys is None:
-        return _of_entries(told, known)
+    if not pairing.is_sure and _is_table(pairing):
+        return (
+            _of_matrix(pairing, known)
+            or _of_two_columns(pairing, known)
+            or _of_lists(pairing, known)
+        )
+    if pairing.is_sure or pairing.array.keys is None:
+        return _of_entries(pairing, known)
     owners: list[Ids] = []
     for side in SIDES:
-        owners += _of_entries(told.by(side), known)
+        owners += _of_entries(pairing.by(side), known)
     return _different(owners)
 
 
-def _of_entries(told: Told, known: Known) -> list[Ids]:
+def _of_entries(pairing: Pairing, known: Known) -> list[Ids]:
     """The owners where an array has an entry for each image or caption of one side."""
-    entries, values = _pairs(told)
-    other: Side = "image" if told.of == "caption" else "caption"
+    entries, values = _pairs(pairing)
+    other: Side = "image" if pairing.of == "caption" else "caption"
     entry_rows: list[Ids] = []
     if entries is not None:
-        entry_rows = _rows(entries, told.of, told, known)
-    elif len(values) == known.size(told.of):
+        entry_rows = _rows(entries, pairing.of, pairing, known)
+    elif len(values) == known.size(pairing.of):
         entry_rows = [np.arange(len(values))]
     owners: list[Ids] = []
     for rows in entry_rows:
-        for answers in _rows(values, other, told, known):
+        for answers in _rows(values, other, pairing, known):
             images = rows
             captions = answers
-            if told.of == "caption":
+            if pairing.of == "caption":
                 images = answers
                 captions = rows
-            owners.append(_of_pairs(images, captions, known.shape[1], told))
+            owners.append(_of_pairs(images, captions, known.shape[1], pairing))
     return _different(owners)
 
 
@@ -100,14 +104,14 @@ def _different(owners: Sequence[Ids]) -> list[Ids]:
     return once
 
 
-def _is_table(told: Told) -> bool:
+def _is_table(pairing: Pairing) -> bool:
     """Whether it has rows and columns."""
-    return len(told.array.shape) == 2 and 1 not in told.array.shape
+    return len(pairing.array.shape) == 2 and 1 not in pairing.array.shape
 
 
-def _of_two_columns(told: Told, known: Known) -> list[Ids]:
+def _of_two_columns(pairing: Pairing, known: Known) -> list[Ids]:
     """The owners where an array lists pairs of an image and a caption, each caption once."""
-    values = told.array.read()
+    values = pairing.array.read()
     if values.dtype.kind not in "iu" or 2 not in values.shape:
         return []
     columns = values
@@ -115,42 +119,42 @@ def _of_two_columns(told: Told, known: Known) -> list[Ids]:
         columns = values.T
     owners: list[Ids] = []
     for images, captions in (columns, columns[::-1]):
-        of_images = _rows(images, "image", told, known)
-        of_captions = _rows(captions, "caption", told, known)
+        of_images = _rows(images, "image", pairing, known)
+        of_captions = _rows(captions, "caption", pairing, known)
         for rows in of_captions:
             if np.array_equal(np.sort(rows), np.arange(known.shape[1])):
-                owners += [_of_pairs(each, rows, known.shape[1], told) for each in of_images]
+                owners += [_of_pairs(each, rows, known.shape[1], pairing) for each in of_images]
     return _different(owners)
 
 
-def _of_lists(told: Told, known: Known) -> list[Ids]:
+def _of_lists(pairing: Pairing, known: Known) -> list[Ids]:
     """The owners where a row lists all captions of an image, or the only image of a caption."""
     owners: list[Ids] = []
-    for side in _listing_sides(told, known):
+    for side in _listing_sides(pairing, known):
         with suppress(InputError):  # several images of a caption, see `contradicts`
-            owners += _of_entries(told.by(side), known)
+            owners += _of_entries(pairing.by(side), known)
     return _different(owners)
 
 
-def _listing_sides(told: Told, known: Known) -> list[Side]:
+def _listing_sides(pairing: Pairing, known: Known) -> list[Side]:
     """The sides of which a table of whole numbers has a row each."""
-    if told.array.read().dtype.kind not in "iu":
+    if pairing.array.read().dtype.kind not in "iu":
         return []
-    return [side for side in SIDES if told.array.shape[0] == known.size(side)]
+    return [side for side in SIDES if pairing.array.shape[0] == known.size(side)]
 
 
-def labels(told: Told, known: Known) -> np.ndarray | None:
+def labels(pairing: Pairing, known: Known) -> np.ndarray | None:
     """What an array says of each caption, [C], whatever it means; None where it does not say one
     thing of each.
     """
-    if told.of != "caption" or (len(told.array.shape) == 2 and 1 not in told.array.shape):
+    if pairing.of != "caption" or (len(pairing.array.shape) == 2 and 1 not in pairing.array.shape):
         return None
-    entries, values = _pairs(told)
+    entries, values = _pairs(pairing)
     if len(values) != known.shape[1]:
         return None
     if entries is None:
         return values
-    rows = _rows(entries, "caption", told, known)
+    rows = _rows(entries, "caption", pairing, known)
     if len(rows) != 1:
         return None
     return values[np.argsort(rows[0])]
@@ -173,13 +177,13 @@ def same_groups(one: np.ndarray, other: np.ndarray) -> bool:
     return together == first.max(initial=-1) + 1 == second.max(initial=-1) + 1
 
 
-def _pairs(told: Told) -> tuple[np.ndarray | None, np.ndarray]:
+def _pairs(pairing: Pairing) -> tuple[np.ndarray | None, np.ndarray]:
     """The entry and the value of each pair that an array lists; None where entries are those of a
     side in their order.
     """
-    values = told.array.read()
+    values = pairing.array.read()
     if values.ndim == 1 or 1 in values.shape:
-        return told.array.keys, values.ravel()
+        return pairing.array.keys, values.ravel()
     entries = np.repeat(np.arange(len(values)), values.shape[1])
     listed = values.ravel()
     none = NO_IMAGE if values.dtype.kind in "iu" else ""
@@ -187,12 +191,12 @@ def _pairs(told: Told) -> tuple[np.ndarray | None, np.ndarray]:
     return entries[is_listed], listed[is_listed]
 
 
-def _rows(values: np.ndarray, side: Side, told: Told, known: Known) -> list[Ids]:
+def _rows(values: np.ndarray, side: Side, pairing: Pairing, known: Known) -> list[Ids]:
     """The rows of a side that values may mean: by its ids, as rows, or in the order of the keys of
     a dict.
     """
     ids = known.images if side == "image" else known.captions
-    numbers = known.number(values, told.name)
+    numbers = known.number(values, pairing.name)
     size = known.size(side)
     found: list[Ids] = []
     if ids is not None:
@@ -203,23 +207,23 @@ def _rows(values: np.ndarray, side: Side, told: Told, known: Known) -> list[Ids]
             found.append(by_id)
     if len(numbers) and numbers.min() >= NO_IMAGE and NO_IMAGE < numbers.max() < size:
         found.append(numbers)
-    words = Name.of(told.name)
+    words = Name.of(pairing.name)
     if len(found) == 2 and words.has(IDS):
         return found[:1]
     if len(found) == 2 and (words.has(ROWS) or words.words == ("caption", "image")):
         return found[1:]
-    if not found and told.array.keys is not None:
-        return _in_order_of_dict(values, side, told, size)
+    if not found and pairing.array.keys is not None:
+        return _in_order_of_dict(values, side, pairing, size)
     return found
 
 
-def _in_order_of_dict(values: np.ndarray, side: Side, told: Told, size: int) -> list[Ids]:
+def _in_order_of_dict(values: np.ndarray, side: Side, pairing: Pairing, size: int) -> list[Ids]:
     """The rows of a side where a dict lists all of it, one after another, by what is no id."""
     first = np.sort(np.unique(values, return_index=True)[1])
-    if side == told.of and len(first) == size:
+    if side == pairing.of and len(first) == size:
         return [np.searchsorted(first, np.arange(len(values)), "right") - 1]
     is_whole_side = len(values) == size and (len(first) == size or values.dtype.kind in "UST")
-    if told.of == "image" and side == "caption" and is_whole_side:
+    if pairing.of == "image" and side == "caption" and is_whole_side:
         return [np.arange(size)]
     return []
 
@@ -236,20 +240,20 @@ def _by_file(names: np.ndarray, image_files: Sequence[str]) -> Ids:
     return rows
 
 
-def _of_counts(told: Told, known: Known) -> Ids | None:
+def _of_counts(pairing: Pairing, known: Known) -> Ids | None:
     """The owners where an array says how many captions each image has, or where they begin; None
     for another one.
     """
     images, captions = known.shape
-    values = told.array.read().ravel()
-    if told.array.keys is not None or values.dtype.kind not in "iuf" or not len(values):
+    values = pairing.array.read().ravel()
+    if pairing.array.keys is not None or values.dtype.kind not in "iuf" or not len(values):
         return None
     numbers = values.astype(np.float64)
     if len(numbers) == images + 1:
         count = numbers
         if numbers[0] == 0 and numbers[-1] == captions:
             count = np.diff(numbers)
-    elif len(numbers) == images and Name.of(told.name).has(STARTS) and numbers[0] == 0:
+    elif len(numbers) == images and Name.of(pairing.name).has(STARTS) and numbers[0] == 0:
         count = np.diff([*numbers, captions])
     else:
         count = numbers
@@ -259,12 +263,12 @@ def _of_counts(told: Told, known: Known) -> Ids | None:
     return np.repeat(np.arange(images), count.astype(np.int64))
 
 
-def _of_matrix(told: Told, known: Known) -> list[Ids]:
+def _of_matrix(pairing: Pairing, known: Known) -> list[Ids]:
     """The owners where a matrix is 1 for what belongs together, with one image for each caption; of
     a square one its rows may be images or captions.
     """
     owners: list[Ids] = []
-    for right in _oriented(told, known):
+    for right in _oriented(pairing, known):
         if (right.sum(0, dtype=np.int64) == 1).all():
             owner = right.argmax(0).astype(np.int64)
             if not any(np.array_equal(owner, each) for each in owners):
@@ -272,9 +276,9 @@ def _of_matrix(told: Told, known: Known) -> list[Ids]:
     return owners
 
 
-def _oriented(told: Told, known: Known) -> list[np.ndarray]:
+def _oriented(pairing: Pairing, known: Known) -> list[np.ndarray]:
     """A matrix of zeros and ones as images x captions, where its shape is that, turned or not."""
-    values = told.array.read()
+    values = pairing.array.read()
     oriented = [each for each in (values, values.T) if each.shape == known.shape]
     if not oriented or values.dtype.kind not in "biuf":
         return []
@@ -282,43 +286,45 @@ def _oriented(told: Told, known: Known) -> list[np.ndarray]:
     return [] if has_others else oriented
 
 
-def contradicts(told: Told, owner: Ids, known: Known) -> bool:
+def contradicts(pairing: Pairing, owner: Ids, known: Known) -> bool:
     """Whether an array that may say each caption's image, and does not say it of all images, says
     something else than these owners.
     """
-    if _is_table(told):
+    if _is_table(pairing):
         columns = np.arange(len(owner))
-        oriented = _oriented(told, known)
+        oriented = _oriented(pairing, known)
         if oriented:
             return not any(each[owner, columns].all() for each in oriented)
-        if any(_lists_others(told.by(side), owner, known) for side in _listing_sides(told, known)):
+        if any(
+            _lists_others(pairing.by(side), owner, known) for side in _listing_sides(pairing, known)
+        ):
             return True
-    read = readings(told, known)
+    read = readings(pairing, known)
     if not read or any(np.array_equal(each, owner) for each in read):
         return False
     return any(2 * len(np.unique(each)) >= known.shape[0] for each in read)
 
 
-def _lists_others(told: Told, owner: Ids, known: Known) -> bool:
+def _lists_others(pairing: Pairing, owner: Ids, known: Known) -> bool:
     """Whether rows list images of captions, or captions of images, by their rows, and these owners
     are not among them.
     """
-    entries, values = _pairs(told)
-    other: Side = "image" if told.of == "caption" else "caption"
+    entries, values = _pairs(pairing)
+    other: Side = "image" if pairing.of == "caption" else "caption"
     if entries is None or not len(values) or values.min() < 0 or values.max() >= known.size(other):
         return False
     if 2 * len(np.unique(values)) < known.size(other):
         return False
     images = entries
     captions = values
-    if told.of == "caption":
+    if pairing.of == "caption":
         images = values
         captions = entries
     agree = owner[captions] == images
     return len(np.unique(captions[agree])) < len(owner)
 
 
-def _of_pairs(images: Ids, captions: Ids, size: int, told: Told) -> Ids:
+def _of_pairs(images: Ids, captions: Ids, size: int, pairing: Pairing) -> Ids:
     """The owners of pairs of an image and a caption, int64 [size]; of captions in no pair none."""
     owner = np.full(size, NO_IMAGE, np.int64)
     is_known = captions >= 0
@@ -327,6 +333,6 @@ def _of_pairs(images: Ids, captions: Ids, size: int, told: Told) -> Ids:
     if again.any():
         caption = captions[is_known][np.argmax(again)]
         raise InputError(
-            f"{told} gives caption {caption} several images; give what is right as --qrels"
+            f"{pairing} gives caption {caption} several images; give what is right as --qrels"
         )
     return owner
