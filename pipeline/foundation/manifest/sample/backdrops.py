@@ -125,7 +125,9 @@ class Backdrop(Canvas):
         px = self.columns(where) - x
         py = self.heights(where) - y
         disc = r - hypot(px, py)
-        from_bite = hypot(px - 0.6 * r, py + 0.2 * r)
+        bite_x = px - 0.6 * r
+        bite_y = py + 0.2 * r
+        from_bite = hypot(bite_x, bite_y)
         bite = from_bite - 0.95 * r
         inside = np.minimum(disc, bite)
         pale = (0.97, 0.95, 0.85)
@@ -141,7 +143,8 @@ class Backdrop(Canvas):
         py = (self.heights(where) - y) / r
         wave = sin(py * 11 + 0.5 * px)
         bands = 0.5 + 0.5 * wave
-        lit = np.clip(0.75 - 0.35 * px - 0.35 * py, 0.15, 1.1)
+        light = 0.75 - 0.35 * px - 0.35 * py
+        lit = np.clip(light, 0.15, 1.1)
         levels = ((0.86, 0.08), (0.62, 0.14), (0.38, 0.18))
         colour = [(low + high * bands) * lit for low, high in levels]
         from_middle = hypot(px, py)
@@ -152,12 +155,14 @@ class Backdrop(Canvas):
         band = 1 - np.abs(from_ring) / 0.16
         front = (tilted > 0) | (from_middle > 1)
         sand = (0.88, 0.80, 0.68)
-        self.blend(where, sand, np.clip(band * 3, 0, 0.85) * front)
+        cover = np.clip(band * 3, 0, 0.85)
+        self.blend(where, sand, cover * front)
 
     def rainbow(self) -> None:
         """A rainbow over the whole width."""
         where = self.band(0, 0.56)
-        r = hypot(self.x - 0.5, self.heights(where) - 0.62)
+        below = self.heights(where) - 0.62
+        r = hypot(self.x - 0.5, below)
         hues = (
             (0.55, 0.25, 0.75),
             (0.25, 0.40, 0.90),
@@ -188,13 +193,15 @@ class Backdrop(Canvas):
         where = self.band(top, 1)
         near = (self.heights(where) - top) / (1 - top)
         broad = self.noise(self.rng, 6, 10, where) * 0.6
-        fine = self.noise(self.rng, 128, blades, where) * (0.4 + near)
+        grass = self.noise(self.rng, 128, blades, where)
+        fine = grass * (0.4 + near)
         self.shade(where, grain * (broad + fine))
 
     def beach(self, colours: Gradient) -> None:
         """Sand up to a wavy line of foam."""
         phase = self.phase()
-        shore = 0.60 + 0.012 * sin(self.x * 9 + phase)
+        wave = sin(self.x * 9 + phase)
+        shore = 0.60 + 0.012 * wave
         self.ground(0.62, colours, 0.05, 54)
         where = self.band(0.58, 0.62)
         inland = self.heights(where) - shore
@@ -209,7 +216,8 @@ class Backdrop(Canvas):
         y = self.heights(where)
         phase = self.phase()
         bend = 1.6 * sin(self.x * 7 + phase)
-        ripples = sin(np.sqrt(y - 0.5) * 170 + bend)
+        straight = np.sqrt(y - 0.5) * 170
+        ripples = sin(straight + bend)
         near = saturate((y - top) * 5)
         self.shade(where, 0.05 * near * ripples)
 
@@ -236,7 +244,8 @@ class Backdrop(Canvas):
         phase = self.phase()
         wide = 0.6 * sin(self.x * waves + phase)
         phase = self.phase()
-        narrow = 0.4 * sin(self.x * waves * 2.1 + phase)
+        narrow_waves = self.x * waves * 2.1
+        narrow = 0.4 * sin(narrow_waves + phase)
         edge = top + height * (wide + narrow)
         where = self.band(top - height, 0.66)
         below = self.heights(where) - edge
@@ -315,8 +324,10 @@ class Backdrop(Canvas):
                 top = ground - size * (1 - 0.2 * k)
                 half = size * (0.12 + 0.06 * k)
                 green = (0.10, 0.28 + 0.02 * k, 0.20)
-                self.trapezoid(x, top, 0.0, top + size * 0.36, half, green)
-                self.trapezoid(x, top, 0.0, top + size * 0.13, 0.4 * half, snow)
+                tier_foot = top + size * 0.36
+                snow_foot = top + size * 0.13
+                self.trapezoid(x, top, 0.0, tier_foot, half, green)
+                self.trapezoid(x, top, 0.0, snow_foot, 0.4 * half, snow)
 
     def leaves(self, bottom: float, leaves: Colour, gleam: Colour) -> None:
         """Foliage over tall trunks, the far ones pale and thin, the near ones dark and thick."""
@@ -329,7 +340,8 @@ class Backdrop(Canvas):
             self._trunk(bottom, depth)
         where = self.band(0, 0.36)
         ragged = self.noise(self.rng, 20, 11, where)
-        crown = saturate(1.5 - self.heights(where) * 7 + ragged)
+        below = self.heights(where) * 7
+        crown = saturate(1.5 - below + ragged)
         shaded = [0.8 * value for value in leaves]
         self.blend(where, shaded, crown)
 
@@ -338,12 +350,14 @@ class Backdrop(Canvas):
         nearest.
         """
         x = self.rng.uniform(-0.02, 1.02)
-        half = 0.008 + 0.02 * depth * self.rng.uniform(0.7, 1.2)
+        thickness = self.rng.uniform(0.7, 1.2)
+        half = 0.008 + 0.02 * depth * thickness
         foot = bottom - 0.03 + 0.05 * depth
         where = self.window(x - half, 0, x + half, foot)
         across = (self.columns(where) - x) / half
         from_light = across + 0.4
-        squared = np.clip(1 - from_light**2 / 2, 0.1, 1)
+        facing = 1 - from_light**2 / 2
+        squared = np.clip(facing, 0.1, 1)
         red = 0.46 - 0.16 * depth
         green = 0.42 - 0.22 * depth
         blue = 0.32 - 0.20 * depth
@@ -400,8 +414,10 @@ class Backdrop(Canvas):
         tone = tones.astype(np.float32)[number]
         offset = across - board
         from_edge = np.minimum(offset, 1 - offset)
-        gap = np.clip(from_edge * nearness * (220 / count), 0.35, 1)
-        grain = 1 + tone + 0.07 * self.noise(self.rng, 128, 4, where)
+        width = from_edge * nearness * (220 / count)
+        gap = np.clip(width, 0.35, 1)
+        streaks = 0.07 * self.noise(self.rng, 128, 4, where)
+        grain = 1 + tone + streaks
         shade = grain * gap * (0.82 + 0.7 * depth)
         self.blend(where, _lit(colour, shade), 1.0)
 
@@ -410,7 +426,8 @@ class Backdrop(Canvas):
         self.gradient(0, bottom, [colour, colour])
         where = self.band(0, bottom)
         roughness = 0.025 * self.noise(self.rng, 60, 38, where)
-        self.shade(where, 0.06 - 0.16 * self.x + roughness)
+        light = 0.06 - 0.16 * self.x
+        self.shade(where, light + roughness)
 
     def tiles(self, bottom: float) -> None:
         """White joints and a gleam, which make square glazed tiles of a wall."""
@@ -425,7 +442,8 @@ class Backdrop(Canvas):
         mortar = (0.80, 0.79, 0.77)
         self.blend(where, mortar, joint)
         squared = (jx - 0.25) ** 2 + (jy - 0.25) ** 2
-        self.blend(where, WHITE, 0.22 * decay(-squared * 40))
+        gleam = decay(-squared * 40)
+        self.blend(where, WHITE, 0.22 * gleam)
 
     def curtain(self, bottom: float, colour: Colour) -> None:
         """Heavy folds, with a golden hem."""
@@ -464,7 +482,8 @@ class Backdrop(Canvas):
         x = self.free(places)
         where = self.band(0, 0.86)
         y = self.heights(where)
-        from_edge = 0.03 + 0.36 * y - np.abs(self.x - x)
+        from_axis = np.abs(self.x - x)
+        from_edge = 0.03 + 0.36 * y - from_axis
         beam = saturate(from_edge * (9 - 6 * y))
         fading = 0.40 - 0.44 * y
         self.blend(where, (1.0, 0.97, 0.82), beam * fading)

@@ -47,7 +47,9 @@ class Canvas:
 
     def around(self, x: float, y: float, rx: float, ry: float) -> Window:
         """Find the box around a point that reaches so far to each side."""
-        return self.window(x - rx, y - ry, x + rx, y + ry)
+        top = y - ry
+        bottom = y + ry
+        return self.window(x - rx, top, x + rx, bottom)
 
     def columns(self, where: Window) -> Array:
         """Give the x coordinates of a window's columns, [1, w]."""
@@ -69,7 +71,8 @@ class Canvas:
         """Fill the full width with a gradient."""
         rows, _ = self.band(top, bottom)
         last = len(colours) - 1
-        share = (self.y[rows, 0] - top) / (bottom - top)
+        below_top = self.y[rows, 0] - top
+        share = below_top / (bottom - top)
         place = np.clip(share * last, 0, last)
         before = np.minimum(place.astype(np.int64), last - 1)
         levels = np.asarray(colours, np.float32)
@@ -158,7 +161,8 @@ class Canvas:
     def shade(self, where: Window, amount: Array) -> None:
         """Multiply a window by 1 + `amount`."""
         rows, columns = where
-        self.pixels[:, rows, columns] *= 1 + np.asarray(amount, np.float32)
+        brightness = 1 + np.asarray(amount, np.float32)
+        self.pixels[:, rows, columns] *= brightness
 
     def image(self) -> Image.Image:
         """Finish the picture: RGB [size, size]; each pixel is the mean of those drawn for it."""

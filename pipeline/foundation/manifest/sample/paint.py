@@ -60,7 +60,8 @@ def _shadow(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     foot = thing.slot.y
     if thing.slot.place == "air":
         dark = 0.3 * light.shadow
-        canvas.glow(x + 0.2 * r, 0.93, 0.55 * r, 0.012, _SHADE, dark)
+        shadow_x = x + 0.2 * r
+        canvas.glow(shadow_x, 0.93, 0.55 * r, 0.012, _SHADE, dark)
         return
     if thing.slot.place != "top":
         cast_x = x + 0.55 * r
@@ -76,7 +77,9 @@ def _thing(canvas: Canvas, thing: Thing, x: float, light: Light) -> None:
     r = thing.radius
     middle = thing.slot.y - r
     left, top, right, bottom = (value * r for value in shapes.reach(thing.shape))
-    where = canvas.window(x + left, middle + top, x + right, middle + bottom)
+    upper_edge = middle + top
+    lower_edge = middle + bottom
+    where = canvas.window(x + left, upper_edge, x + right, lower_edge)
     across = (canvas.columns(where) - x) / r
     down = (canvas.heights(where) - middle) / r
     grid = np.broadcast_arrays(across, down)
@@ -100,7 +103,9 @@ def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
         along = u if runs_around else v
         wave = sin(np.pi * along)
     elif thing.texture == "checked":
-        wave = sin(np.pi * u) * sin(np.pi * v) * 2
+        columns = sin(np.pi * u)
+        rows = sin(np.pi * v)
+        wave = columns * rows * 2
     else:
         shift = (np.floor(v) % 2) * 0.5  # every other row of spots is moved by half a step
         across = (u + shift) % 1 - 0.5
@@ -108,8 +113,8 @@ def _surface(thing: Thing, part: shapes.ShapePart) -> Array:
         wave = (0.34 - hypot(across, down)) * 4
     weight = saturate(0.5 + wave * 4)
     accent = np.asarray(COLOURS[thing.accent]["rgb"], np.float32)
-    change = accent - base
-    return base[:, None, None] + change[:, None, None] * weight
+    change = (accent - base)[:, None, None]
+    return base[:, None, None] + change * weight
 
 
 def _lit(surface: Array, normal: Array, light: Light) -> Array:
@@ -137,7 +142,8 @@ def _towards(direction: Direction, normal: Array) -> Array:
 def _halfway(a: Direction, b: Direction) -> Direction:
     """The unit vector in the middle between two directions."""
     x, y, z = (one + other for one, other in zip(a, b, strict=True))
-    length = math.sqrt(x * x + y * y + z * z)
+    squared = x * x + y * y + z * z
+    length = math.sqrt(squared)
     return x / length, y / length, z / length
 
 

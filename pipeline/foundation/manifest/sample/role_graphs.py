@@ -57,7 +57,9 @@ def graph(caption: str) -> tuple[dict[str, dict[str, Any]], list[list[str]]]:
                 role = "NOUN"
             else:
                 verb = clause[heads[0]]
-                role = _role(phrase.words(plain), verb.words(plain)[0], bool(before))
+                phrase_words = phrase.words(plain)
+                verb_word = verb.words(plain)[0]
+                role = _role(phrase_words, verb_word, bool(before))
             nodes[names[place]] = _node(role, phrase.places, words)
             follows_phrase = before and not clause[place - 1].verb
             if heads and not phrase.verb:
@@ -79,7 +81,8 @@ def _clauses(words: list[str], plain: list[str]) -> list[list[Phrase]]:
     for place, word in enumerate(plain):
         clause = clauses[-1]
         # An "and" between two things; one between two colours belongs to its phrase.
-        joins_things = word == "and" and _at(plain, place + 1) in DETERMINERS
+        following = _at(plain, place + 1)
+        joins_things = word == "and" and following in DETERMINERS
         if joins_things:
             opened = False
             has_verb = any(phrase.verb for phrase in clause)
@@ -122,7 +125,8 @@ def _is_verb(plain: list[str], place: int) -> bool:
 
 def _is_auxiliary(plain: list[str], place: int) -> bool:
     """Whether a word only helps the verb after it, as in "is standing"."""
-    return plain[place] in (*BEING, "has") and _is_verb(plain, place + 1)
+    may_help = plain[place] in (*BEING, "has")
+    return may_help and _is_verb(plain, place + 1)
 
 
 def _verb_follows(words: list[str], plain: list[str], place: int) -> bool:
@@ -145,7 +149,8 @@ def _goes_on(plain: list[str], phrase: Phrase, place: int) -> bool:
     if names_a_side or before in ("covered", "striped"):
         return True
     first = plain[phrase.places[0]]
-    if first in WHITHER and word in WHITHER | {"to", "left", "right"}:
+    directions = WHITHER | {"to", "left", "right"}
+    if first in WHITHER and word in directions:
         return True
     if word == "with":
         following = plain[place : place + 5]

@@ -91,7 +91,8 @@ class Thing:
         """The centres of its copies, from left to right."""
         count = self.slot.count
         radius = self.radius
-        first = self.slot.x - (count - 1) / 2 * 2.35 * radius
+        from_middle = (count - 1) / 2 * 2.35 * radius
+        first = self.slot.x - from_middle
         return [first + k * 2.35 * radius for k in range(count)]
 
 
@@ -169,7 +170,8 @@ def _fill(
         shapes = {thing.shape for thing in things.values()}
         colours = {thing.colour for thing in things.values()}
         excluded = colours.union(setting.hides)
-        other_shapes = [shape for shape in FITS[slots[k].place] if shape not in shapes]
+        fitting = FITS[slots[k].place]
+        other_shapes = [shape for shape in fitting if shape not in shapes]
         shape = pick(rng, other_shapes)
         other_colours = [colour for colour in COLOURS if colour not in excluded]
         colour = pick(rng, other_colours)
@@ -232,14 +234,16 @@ def _stack(rng: Rng) -> Arrangement:
         side = Relation("left", 1, 2)
     base = Slot("base", x, y, size)
     # A base is seen from above: what it carries rests on the middle of its upper side.
-    top = Slot("top", x, y - 1.78 * RADIUS[size], smaller)
+    upper_side = y - 1.78 * RADIUS[size]
+    top = Slot("top", x, upper_side, smaller)
     third = _standing(rng, third_x, ALL_SIZES)
     return [top, base, third], [Relation("on", 0, 1), side]
 
 
 def _hover(rng: Rng) -> Arrangement:
     """One thing in the air above another; a third at their side unless they are in the middle."""
-    x = pick(rng, (0.28, 0.50, 0.72)) + rng.uniform(-0.02, 0.02)
+    x = pick(rng, (0.28, 0.50, 0.72))
+    x += rng.uniform(-0.02, 0.02)
     height = rng.uniform(0.36, 0.40)
     floating = Slot("air", x, height, pick(rng, LARGER))
     foot = rng.uniform(0.86, 0.90)

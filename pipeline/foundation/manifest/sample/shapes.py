@@ -66,7 +66,8 @@ def _cube(x: Array, y: Array) -> list[ShapePart]:
 
 
 def _cone(x: Array, y: Array) -> list[ShapePart]:
-    half = np.maximum((y + 1) / 1.8, 1e-3) * 0.85
+    below_tip = (y + 1) / 1.8
+    half = np.maximum(below_tip, 1e-3) * 0.85
     foot = _arch(x / 0.85) * 0.18 + 0.8
     above_foot = y - foot
     slope = (np.abs(x) - half) * 0.9
@@ -80,7 +81,8 @@ def _cylinder(x: Array, y: Array) -> list[ShapePart]:
     half = 0.75
     bulge = _arch(x / half) * 0.2
     normal, across = _pillar(x, half, 0.0)
-    ends = np.maximum(y - 0.8 - bulge, -0.78 - y)
+    below_foot = y - 0.8 - bulge
+    ends = np.maximum(below_foot, -0.78 - y)
     body = np.maximum(np.abs(x) - half, ends)
     body_pattern = (across * 2, (y - bulge) * 2.4)
     from_lid = y + 0.78
@@ -159,12 +161,14 @@ def _heart(x: Array, y: Array) -> list[ShapePart]:
     slope_y = 3 * pp * qq - 6 * q * body * body
     steep = hypot(slope_x, slope_y) + 1e-6
     # The rim faces outwards along the slope; towards the middle the cushion rounds off like a ball.
-    rim = np.clip(1 + cbrt(level) * 1.6, 0, 1)
+    from_outline = cbrt(level) * 1.6
+    rim = np.clip(1 + from_outline, 0, 1)
     rim *= rim
     inner = 1 - rim
     across = slope_x / steep * rim + p * 0.55 * inner
     down = slope_y / steep * rim - q * 0.55 * inner
-    squared = np.clip(1 - across**2 - down**2, 1e-3, 1)
+    height = 1 - across**2 - down**2
+    squared = np.clip(height, 1e-3, 1)
     normal = _normalise(across, down, np.sqrt(squared))
     outline = level / steep / 1.17
     pattern = (x * 2.4, y * 2.4)
@@ -172,7 +176,8 @@ def _heart(x: Array, y: Array) -> list[ShapePart]:
 
 
 def _mushroom(x: Array, y: Array) -> list[ShapePart]:
-    stem_half = 0.27 + 0.1 * np.clip(y, 0, 1) ** 2
+    below_cap = np.clip(y, 0, 1)
+    stem_half = 0.27 + 0.1 * below_cap**2
     stem_normal, across = _pillar(x, stem_half, 0.1)
     foot = y - 0.9 - 0.1 * _arch(across)
     ends = np.maximum(-0.2 - y, foot)
@@ -192,7 +197,8 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
     half = 0.68 - 0.06 * (y + 1) / 2
     bulge = _arch(x / half) * 0.16
     normal, across = _pillar(x, half, 0.0)
-    ends = np.maximum(y - 0.84 - bulge, -0.72 - y)
+    below_foot = y - 0.84 - bulge
+    ends = np.maximum(below_foot, -0.72 - y)
     body = np.maximum(np.abs(x) - half, ends)
     pattern = (across * 2, (y - bulge) * 2.4)
     from_handle = x - 0.66
@@ -211,14 +217,16 @@ def _mug(x: Array, y: Array) -> list[ShapePart]:
 
 
 def _balloon(x: Array, y: Array) -> list[ShapePart]:
-    squeeze = 0.86 - 0.16 * np.clip(y, -1, 1)
+    down = np.clip(y, -1, 1)
+    squeeze = 0.86 - 0.16 * down
     px = x / squeeze
     py = y + 0.08
     wave = 0.06 * sin(y * 7)
     curl = np.abs(x - wave) - 0.018
     ends = np.maximum(0.95 - y, y - 1.7)
     string = np.maximum(curl, ends)
-    knot = _polygon(x, y, [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)])
+    corners = [(0, 0.86), (0.12, 1.06), (-0.12, 1.06)]
+    knot = _polygon(x, y, corners)
     skin = (hypot(px, py) - 1) * 0.8
     normal = _dome(px, py)
     pale = (0.93, 0.93, 0.9)
@@ -237,7 +245,8 @@ def _umbrella(x: Array, y: Array) -> list[ShapePart]:
     hook = np.maximum(bow, 0.88 - y)
     wood = (0.36, 0.22, 0.12)
     height = y - 0.05
-    half = np.sqrt(np.clip(1.16 - height**2, 0.02, 2))
+    squared = np.clip(1.16 - height**2, 0.02, 2)
+    half = np.sqrt(squared)
     across = np.clip(x / half, -1, 1)
     panel = arcsin(across) * (6 / np.pi)
     scallop = np.abs(sin(panel * np.pi))
@@ -275,7 +284,9 @@ def _polygon(x: Array, y: Array, points: Sequence[tuple[float, float]]) -> Array
         edge_x = bx - ax
         edge_y = by - ay
         outwards = direction / hypot(edge_x, edge_y)
-        beside = (x - ax) * edge_y - (y - ay) * edge_x
+        from_corner_x = x - ax
+        from_corner_y = y - ay
+        beside = from_corner_x * edge_y - from_corner_y * edge_x
         np.maximum(farthest, beside * outwards, out=farthest)
     return farthest
 
@@ -293,7 +304,8 @@ def _ellipse(x: Array, y: Array, rx: float, ry: float) -> Array:
 
 
 def _unit(x: float, y: float, z: float) -> Array:
-    length = np.sqrt(x * x + y * y + z * z)
+    squared = x * x + y * y + z * z
+    length = np.sqrt(squared)
     return np.array((x, y, z), np.float32) / np.float32(length)
 
 
@@ -315,7 +327,8 @@ def _globe(normal: Array) -> tuple[Array, Array]:
     """Pattern coordinates along the meridians and parallels of a ball whose axis leans a little."""
     x, y, z = normal
     along = 0.94 * x + 0.34 * y
-    up = np.clip(0.94 * y - 0.34 * x, -1, 1)
+    leaning = 0.94 * y - 0.34 * x
+    up = np.clip(leaning, -1, 1)
     return arctan2(along, z) * _FIVE, arcsin(up) * _FIVE
 
 

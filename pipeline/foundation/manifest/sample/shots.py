@@ -47,7 +47,8 @@ class Movement:
     def at(self, time: float) -> tuple[float, float, float, float]:
         """Find what is seen at a time from 0 to 1."""
         edges = zip(self.first, self.last, strict=True)
-        left, top, right, bottom = ((1 - time) * a + time * b for a, b in edges)
+        window = [(1 - time) * before + time * after for before, after in edges]
+        left, top, right, bottom = window
         return left, top, right, bottom
 
 
@@ -99,7 +100,8 @@ def _make(folder: Path, size: int, seed: int, index: int) -> list[tuple[str, str
     scene = compose(seed, index)
     name = f"shot_{index:06d}.mp4"
     movement = choose(seed, index)
-    whole = paint(scene, 2 * size, np.random.default_rng([seed, index, 2]))
+    of_picture = np.random.default_rng([seed, index, 2])
+    whole = paint(scene, 2 * size, of_picture)
     with replacing(folder / name, durable=False) as partial_file:
         encode(partial_file, shot(whole, movement, size))
     rng = np.random.default_rng([seed, index, 4])
@@ -127,8 +129,10 @@ def _caption(scene: Scene, name: str, opening: str, rng: np.random.Generator) ->
     if name not in SIDEWAYS:
         return sentence(f"{moves} in a shot of {_named(scene.things[0])}.")
     direction = SIDEWAYS[name]
-    first, *_, last = sorted(scene.things, key=lambda thing: direction * thing.slot.x)
-    return sentence(f"{moves}, {_named(first)} first and {_named(last)} last.")
+    in_view = sorted(scene.things, key=lambda thing: direction * thing.slot.x)
+    first = _named(in_view[0])
+    last = _named(in_view[-1])
+    return sentence(f"{moves}, {first} first and {last} last.")
 
 
 def _named(thing: Thing) -> str:
@@ -145,7 +149,8 @@ def shot(whole: Image.Image, movement: str, size: int) -> list[Image.Image]:
     camera = MOVEMENTS[movement]
     frames = []
     for number in range(last + 1):
-        left, top, right, bottom = (edge * whole.width for edge in camera.at(number / last))
+        window = camera.at(number / last)
+        left, top, right, bottom = (edge * whole.width for edge in window)
         box = (left, top, right, bottom)
         frames.append(whole.resize((size, size), Image.Resampling.BILINEAR, box=box))
     return frames

@@ -233,7 +233,8 @@ class _Teller:
         return f"{self.setting()} {self.mood()}, where {self.clause()}"
 
     def others(self) -> str:
-        count = sum(thing.slot.count for thing in self.scene.things[1:])
+        others = self.scene.things[1:]
+        count = sum(thing.slot.count for thing in others)
         if count == 1:
             return "another object"
         return f"{WORLD['numbers'][count]} other objects"
@@ -248,7 +249,8 @@ class _Teller:
         if len(set(sides)) < len(sides):
             return f"{self.phrase()} {self.mood()}"
         named = [self._thing(k) for k in from_left]
-        *most, last = (f"{thing} {side}" for thing, side in zip(named, sides, strict=True))
+        placed = zip(named, sides, strict=True)
+        *most, last = (f"{thing} {side}" for thing, side in placed)
         return f"{', '.join(most)} and {last}, {self.place()}"
 
 
