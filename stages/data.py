@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
@@ -14,9 +15,10 @@ from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits, fetch
 from pipeline.foundation.manifest.build import all_test
+from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
 from pipeline.foundation.manifest.examples import write_all
 from pipeline.foundation.manifest.request import ManifestRequest
-from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.parts.errors import InputError, InputWarning, counted, refusing, unknown
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.run.studies.audit import collection, findings, fingerprints
@@ -43,9 +45,7 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
     card = manifest.dataset(name, paths.root)
     folder = _folder(paths, card, options)
     kind = _kind(card, options)
-    role_graphs = options.role_graphs
-    if role_graphs is None and options.annotations is None and card.role_graphs is not None:
-        role_graphs = paths.root / card.role_graphs
+    caption_inputs = _caption_inputs(paths, card, options)
     annotations = options.annotations or paths.root / card.annotations
     form = options.form or card.format
     path = options.out or paths.manifest(card.name)
@@ -56,13 +56,15 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
     most_left_out = settings.manifest.left_out
     on_error = options.on_error or settings.manifest.on_error
     fails = on_error == "fail"
-    sources = [place for place in (folder, annotations, role_graphs) if place is not None]
+    sources = [place for place in (folder, annotations) if place is not None]
+    sources += caption_inputs.values()
     request = ManifestRequest.of(
         path,
         sources,
         dataset=card.name,
         form=form,
         items=kind,
+        caption_inputs=tuple(caption_inputs),
         fetch=options.fetch,
         draws=options.draw_splits,
         left_out=most_left_out,
@@ -83,7 +85,7 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
             card.name,
             folder,
             annotations,
-            manifest.Reading(form, draw, kind, role_graphs),
+            manifest.Reading(form, draw, kind, caption_inputs),
             fetching,
             left_out=left_out,
             say=lambda line: say(line, err=line.startswith("note: ")),
@@ -103,6 +105,29 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
     _say(table, card.title, path)
     say(*(f"note: {line}" for line in left_out.lines(left_out_csv)))
     _say_compared(paths, card, table)
+
+
+def _caption_inputs(
+    paths: Paths, card: manifest.Dataset, options: ManifestOptions
+) -> dict[str, Path]:
+    """The files of further inputs of captions by column: those given, then the card's."""
+    files: dict[str, Path] = {}
+    for given in options.caption_inputs:
+        column, _, file = given.partition("=")
+        if not file:
+            raise InputError(f"--caption-input: expected COLUMN=FILE, got {given[:60]!a}")
+        if column not in CAPTION_INPUTS:
+            raise InputError(f"--caption-input: {unknown('column', column, CAPTION_INPUTS)}")
+        files[column] = Path(file)
+    if options.annotations is not None:
+        return files
+    for column, file in card.caption_inputs.items():
+        if column in CAPTION_INPUTS:
+            files.setdefault(column, paths.root / file)
+        else:
+            reason = unknown("column", column, CAPTION_INPUTS)
+            warnings.warn(f"{file}: left out: {reason}", InputWarning, stacklevel=3)
+    return files
 
 
 def _folder(paths: Paths, card: manifest.Dataset, options: ManifestOptions) -> Path | None:

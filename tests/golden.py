@@ -17,6 +17,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, written
 from tiny_scorers import CLASSES, checkpoint
 
+import pipeline.extensions
 from pipeline.foundation import artefacts, manifest, settings
 from pipeline.foundation.compute import measured
 from pipeline.foundation.evaluation.retrieval import PerDirection, as_similarity, protocol
@@ -46,7 +48,6 @@ from pipeline.foundation.manifest.sample.scenes import compose
 from pipeline.foundation.manifest.sample.shots import choose, tell
 from pipeline.foundation.manifest.sample.wording import FORMS, write_captions
 from pipeline.foundation.settings import ArchitectureSettings, Recipe
-from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems import rescoring
 from pipeline.judge.systems.fusion.methods import FUSIONS
@@ -68,7 +69,7 @@ from pipeline.make.heads import HEADS, objectives, pooling
 from pipeline.make.heads.objectives import OBJECTIVES
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.make.heads.sides import Side
-from pipeline.make.text import TEXTS, role_graphs
+from pipeline.make.text import TEXTS
 from pipeline.make.text.features import FeatureCaptions, FeatureText
 from pipeline.make.text.tokens import encode, pad
 
@@ -197,10 +198,9 @@ def _head(name: str, folder: Path) -> Iterator[Any]:
                 caption=torch.tensor([0, 2, 1, 1]),
                 image=torch.tensor([1, 0, 2, 1]),
             )
-        elif name == "hgr":
-            placed = role_graphs.place(text, CAPTIONS, [json.dumps(graph) for graph in GRAPHS])
-            graphs = role_graphs.batch(placed, tokens.shape[1])
-            captions = Side(tokens, lengths, graphs=graphs)
+        elif model.caption_reading is not None:
+            read = model.caption_reading.read(text, CAPTIONS, [*map(json.dumps, GRAPHS)])
+            captions = Side(tokens, lengths, further=read(np.arange(3), tokens.shape[1]))
             yield model.similarity(
                 model.image_parts(Side(items, COUNTS)), model.caption_parts(captions)
             )
@@ -565,12 +565,11 @@ def read() -> dict[str, Any]:
 def file_of(name: str) -> Path:
     """The file with a part's values: that of its extension, or the core's."""
     kind, _, part = name.partition("/")
-    if kind not in TABLES or part not in TABLES[kind]:
-        return FILE
-    module = TABLES[kind].module(part)
-    if not module.startswith("pipeline.extensions."):
-        return FILE
-    return EXTENSIONS / module.split(".")[2] / FILE.name
+    for extension in pipeline.extensions.EXTENSIONS:
+        added = import_module(f"pipeline.extensions.{extension}").EXTENSION
+        if part in added.parts.get(kind, {}):
+            return EXTENSIONS / extension / FILE.name
+    return FILE
 
 
 def differs(name: str, written: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ EXTENSIONS = (
     "detector",  # docs/detectors.md
     "exporters",  # docs/heads.md
     "hard_negatives",  # docs/hard-negatives.md
+    "hgr",  # docs/video.md
     "importers",  # docs/features.md
     "mteb",  # docs/mteb.md
     "naflex",  # docs/features.md

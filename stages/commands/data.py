@@ -50,15 +50,18 @@ class ManifestOptions(declared.Options):
         ),
     ] = None
     form: Annotated[str | None, options.annotation_format("as it looks")] = None
-    role_graphs: Annotated[
-        Path | None,
+    caption_inputs: Annotated[
+        tuple[str, ...],
         click.option(
-            "--role-graphs",
-            type=options.FilePath(dir_okay=False),
+            "--caption-input",
+            "caption_inputs",
+            multiple=True,
+            metavar="COLUMN=FILE",
             show_default="the data set's card",
-            help="HGR's sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.",
+            help="A file of what some heads read of captions besides their text: role_graph=FILE with HGR's "
+            "sent2rolegraph.augment.json, which the recipe hgr needs; HGR's own folder has it.",
         ),
-    ] = None
+    ] = ()
     without_images: Annotated[
         bool,
         declared.flag(

@@ -167,7 +167,7 @@ def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
                 "languages",
             ):
                 assert np.array_equal(getattr(piece, name), getattr(expected, name)), name
-            assert piece.role_graphs is None
+            assert piece.caption_inputs == {}
     assert 0 < numbers[1] < 12 * numbers[0]
 
 

@@ -1,4 +1,4 @@
-"""The annotations of MSR-VTT, VATEX and HGR in small, as their files are."""
+"""The annotations of MSR-VTT and VATEX in small, as their files are."""
 
 from __future__ import annotations
 
@@ -142,55 +142,12 @@ def test_vatex(tmp_path: Path) -> None:
     assert said_of(tmp_path).endswith("caption in enCap; val by public_split; test by public_split")
 
 
-def hgr(root: Path) -> Path:
-    dump(
-        root / "annotation" / "RET" / "ref_captions.json",
-        {"a/1": ["a man runs"], "b": ["a man runs", "a dog"], "c": ["a cat"], "unused": []},
-    )
-    (root / "public_split").mkdir()
-    for short, names in (("trn", ["b", "a/1"]), ("tst", ["c"])):
-        np.save(root / "public_split" / f"{short}_names.npy", names)
-    return root
-
-
-def test_hgr(tmp_path: Path) -> None:
-    table = build(hgr(tmp_path))
-    assert table.images["file"].tolist() == ["b.mp4", "a/1.mp4", "c.mp4"]
-    assert table.split("train").captions.tolist() == ["a man runs", "a dog", "a man runs"]
-    assert (
-        said_of(tmp_path)
-        == "HGR's captions, ref_captions.json, captions by the clip's name; train, test by "
-        "public_split"
-    )
-
-
-def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> None:
-    root = hgr(tmp_path)
-    assert build(root).split("train").role_graphs is None
-    graph = [
-        {"1": {"role": "V", "spans": [2]}, "2": {"role": "ARG0", "spans": [0, 1]}},
-        [["1", "2", "ARG0"]],
-    ]
-    file = dump(root / "annotation" / "RET" / "sent2rolegraph.augment.json", {"a man runs": graph})
-    kept = '[[["V",[2]],["ARG0",[0,1]]],[[0,1]]]'
-    assert build(root).split("train").role_graphs.tolist() == [kept, "", kept]
-    assert build(root).split("test").role_graphs.tolist() == [""]
-    assert said_of(root).endswith("by public_split; role graphs in sent2rolegraph.augment.json")
-    (tmp_path / "captions.csv").write_text(
-        "video,caption,split\nx.mp4,a man runs,train\n", encoding="utf-8"
-    )
-    table = manifest.build(
-        "clips", None, tmp_path / "captions.csv", manifest.Reading(role_graphs=file)
-    )
-    assert table.split("train").role_graphs.tolist() == [kept]
-    table.save(tmp_path / "clips.parquet")
-    assert Manifest.load(tmp_path / "clips.parquet").digest == table.digest
-    assert table.digest != manifest.build("clips", None, tmp_path / "captions.csv").digest
-
-
 def test_pickled_names_are_not_read(tmp_path: Path) -> None:
+    dump(tmp_path / "vatex_training_v1.0.json", [])
+    dump(tmp_path / "vatex_validation_v1.0.json", [{"videoID": "b", "enCap": ["a man runs"]}])
+    (tmp_path / "public_split").mkdir()
     np.save(
-        hgr(tmp_path) / "public_split" / "val_names.npy",
+        tmp_path / "public_split" / "val_names.npy",
         np.array(["b"], dtype=object),
         allow_pickle=True,
     )

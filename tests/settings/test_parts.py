@@ -57,7 +57,7 @@ def test_every_table_of_parts_is_listed() -> None:
     )
     kinds = set(
         re.findall(
-            r'(?:^    \},\n    |LookupTable\(\{\}, )"([\w ]+)"(?:,\n    "[a-z ]+")?(?:,\n    base="[\w.:]+")?(?:,\n)?\)',
+            r'(?:^    \{?\},\n    |LookupTable\(\{\}, )"([\w ]+)"(?:,\n    "[a-z ]+")?(?:,\n    base="[\w.:]+")?(?:,\n)?\)',
             files,
             re.MULTILINE,
         )

@@ -1,10 +1,9 @@
-"""Late interaction and HGR from training to a matrix of similarities and to scores of pairs, from
+"""Late interaction from training to a matrix of similarities and to scores of pairs, from
 the command line.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
@@ -40,15 +39,7 @@ SMALL = (
 @pytest.fixture
 def paths(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> Paths:
     paths = Paths(tmp_path)
-    graphs = [
-        json.dumps(
-            [[["V", [1]], ["ARG0", [0]], ["ARG1", [len(caption.split()) - 1]]], [[0, 1], [0, 2]]]
-        )
-        for caption in scenes.table["caption"]
-    ]
-    Manifest(scenes.table.assign(role_graph=graphs), "sample", scenes.images_folder).save(
-        paths.manifest("sample")
-    )
+    scenes.save(paths.manifest("sample"))
     shutil.copytree(store.path, paths.features("sample", "region"))
     return paths
 
@@ -67,7 +58,6 @@ def run(paths: Paths, *arguments: str) -> None:
     [
         ("late", "bigru", 1e-6),
         ("late-scan", "bigru", 1e-6),
-        ("hgr", "bigru", 1e-6),
         ("ce", "bert", 0.05),
     ],
 )
@@ -102,64 +92,6 @@ def test_a_head_without_embeddings_is_scored_pair_by_pair(
     )
     assert step.recorded == step.found
     assert step.what == "scored again"
-
-
-def test_hgr_cut_and_resumed_drops_the_same_and_is_bit_identical(
-    paths: Paths, store: FeatureStore
-) -> None:
-    changes = tuple(f"training.sample.{change}" for change in SMALL)
-    chosen = settings.load(Path(__file__).parents[2] / "params.yaml", changes)
-    recipe = chosen.recipe("hgr")
-    assert recipe.dropout
-    whole, cut = (
-        training.TrainingJob(
-            Manifest.load(paths.manifest("sample")),
-            store,
-            "region",
-            "bigru",
-            "hgr",
-            recipe,
-            chosen.training_of("sample"),
-            0,
-            paths.root / name,
-        )
-        for name in ("whole", "cut")
-    )
-    training.train(whole)
-
-    def stop(epoch: int, step: int, log: object) -> None:
-        if (epoch, step) == (2, 3):
-            raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        training.train(cut, on_step=stop)
-    training.train(cut)
-    for name in ("best.safetensors", "last.safetensors", "history.csv"):
-        assert (cut.folder / name).read_bytes() == (whole.folder / name).read_bytes()
-
-
-def test_captions_without_role_graphs_are_refused_in_one_line(
-    scenes: Manifest, store: FeatureStore, tmp_path: Path
-) -> None:
-    chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
-    with pytest.raises(
-        InputError, match=r"captions have none, such as .*; give HGR's sent2rolegraph"
-    ) as refused:
-        training.train(
-            training.TrainingJob(
-                scenes,
-                store,
-                "region",
-                "bigru",
-                "hgr",
-                chosen.recipe("hgr"),
-                chosen.training_of("sample"),
-                0,
-                tmp_path / "head",
-            )
-        )
-    assert "\n" not in str(refused.value)
-    assert not (tmp_path / "head" / "record.json").exists()
 
 
 def test_a_batch_in_pieces_is_refused(

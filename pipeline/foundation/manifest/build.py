@@ -5,8 +5,8 @@ with the card's.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -17,17 +17,16 @@ from pipeline.foundation.files import regular, remote, unfetched
 from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import fetch, image_files, unpaired
+from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
 from pipeline.foundation.manifest.columns import (
     AT_ONCE,
     CLIP,
     LANGUAGE,
     NO_CAPTION,
     NO_IMAGE,
-    ROLE_GRAPH,
     arranged,
 )
 from pipeline.foundation.manifest.reader import Reader, Source
-from pipeline.foundation.manifest.role_graphs import read as graphs_of
 from pipeline.foundation.manifest.split import SPLITS
 from pipeline.foundation.manifest.split_names import split_of
 from pipeline.foundation.manifest.table import Manifest
@@ -43,7 +42,6 @@ READERS: lazy.LookupTable[Reader] = lazy.LookupTable(
         "coco": "pipeline.foundation.manifest.json_captions:COCO",
         "msrvtt": "pipeline.foundation.manifest.videos:MSRVTT",
         "vatex": "pipeline.foundation.manifest.videos:VATEX",
-        "hgr": "pipeline.foundation.manifest.videos:HGR",
         "karpathy": "pipeline.foundation.manifest.json_captions:KARPATHY",
         "multi30k": "pipeline.foundation.manifest.multi30k:READER",
         "scan": "pipeline.foundation.manifest.scan:READER",
@@ -83,9 +81,9 @@ class Reading:
     # Chooses a split for each image file; called where the annotations have no splits
     draw: Callable[[list[str]], dict[str, str]] = all_test
     kind: Kind | None = None  # What the folder holds; None for what the annotations name
-    # HGR's file of role graphs, see `pipeline.foundation.manifest.role_graphs`; None for what the
-    # annotations have
-    role_graphs: Path | None = None
+    # The files of further inputs of captions by column, see `CAPTION_INPUTS`; those that are not
+    # here are as the annotations have them
+    caption_inputs: Mapping[str, Path] = field(default_factory=dict)
 
 
 def build(
@@ -150,8 +148,8 @@ def build(
     if LANGUAGE in table.columns:
         table[LANGUAGE] = _languages(table, annotations)
     _compose_letters(table)
-    if reading.role_graphs is not None:
-        table[ROLE_GRAPH] = graphs_of(reading.role_graphs, table["caption"])
+    for column, file in reading.caption_inputs.items():
+        table[column] = CAPTION_INPUTS.find(column).read(file, table["caption"])
     rows = arranged(table).reset_index(drop=True)
     return Manifest(rows, dataset, images or Path(), dict(left_out.counts))
 

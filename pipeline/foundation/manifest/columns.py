@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -23,9 +25,6 @@ PHOTOGRAPH = "photograph"
 """An optional column: the checksum of the image file, see `photographs.with_checksums`."""
 LANGUAGE = "language"
 """An optional column."""
-ROLE_GRAPH = "role_graph"
-"""An optional column: a caption's graph, in the form of `role_graphs.read`; "" for a caption
-without one."""
 CLIP = {"kind": "str", "start": "float64", "end": "float64"}
 """The last columns, where gallery items are clips: "video", and seconds from the file's beginning,
 NaN for its own beginning and end."""
@@ -33,14 +32,21 @@ NaN for its own beginning and end."""
 AT_ONCE = 1 << 16  # rows that are read, and become Python objects, together
 
 
+def caption_inputs_of(known: Collection[str]) -> list[str]:
+    """List the known columns that hold further inputs of captions."""
+    others = [name for name in known if name not in {*COLUMNS, PHOTOGRAPH, LANGUAGE, *CLIP}]
+    return [name for name in others if name in CAPTION_INPUTS]
+
+
 def columns_of(known: Collection[str]) -> dict[str, str]:
     """List the columns that a manifest with the known optional ones has: column -> dtype, in
     order.
     """
     columns = dict(COLUMNS)
-    for column in (PHOTOGRAPH, LANGUAGE, ROLE_GRAPH):
+    for column in (PHOTOGRAPH, LANGUAGE):
         if column in known:
             columns[column] = "str"
+    columns |= dict.fromkeys(caption_inputs_of(known), "str")
     if "kind" in known:
         columns |= CLIP
     return columns

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.foundation.files.digest import sha256
+from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
 from pipeline.foundation.manifest.columns import columns_of
 from pipeline.foundation.manifest.dataset import Dataset
 from pipeline.foundation.manifest.table import Manifest
@@ -23,7 +24,6 @@ MEANING = {
     "caption": "the caption's text",
     "photograph": "checksum of the image file",
     "language": "the caption's language",
-    "role_graph": "its role graph",
     "kind": "video, or image",
     "start": "seconds at which a clip begins",
     "end": "seconds at which it ends",
@@ -92,10 +92,11 @@ def describe(manifest: Manifest, card: Dataset, table: Path, folder: Path) -> di
         named["description"] = f"{card.description}; {counts}; source: {source}"
         named["license"] = card.licence
     known = {key: value for key, value in named.items() if value}
+    meaning = MEANING | {name: CAPTION_INPUTS[name].meaning for name in manifest.caption_inputs}
     fields = []
     for column, dtype in columns_of(manifest.columns).items():
         place = {"column": column}
-        fields.append(field("captions", column, dtype, MEANING[column], "manifest", place))
+        fields.append(field("captions", column, dtype, meaning[column], "manifest", place))
     parquet = file(table, folder, "application/x-parquet", "manifest")
     rows = records("captions", "a row for each caption", fields)
     return {"@context": CONTEXT, **known, "distribution": [parquet], "recordSet": [rows]}

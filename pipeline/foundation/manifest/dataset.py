@@ -42,8 +42,9 @@ class Dataset(BaseModel):
     # Of the annotations, a key of `READERS`; None for the one that recognises them
     format: str | None = None
     kind: Kind = "image"  # What the folder `images` holds
-    # The path of HGR's file of them; None for none, or where the annotations have them
-    role_graphs: str | None = None
+    # The paths of further inputs of captions by column, see `CAPTION_INPUTS`; none for those that
+    # the annotations have
+    caption_inputs: dict[str, str] = {}
     revision: str = ""  # The version of the source
     languages: Languages = []
     bibtex: str = ""

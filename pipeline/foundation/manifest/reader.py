@@ -42,8 +42,8 @@ class Reader:
     # Reads annotations into a row for each caption: image_id, file ("" for a caption that belongs
     # to no image), caption_id, caption ("" in the row of an image that has none; both are
     # candidates and no queries); split, if the annotations have splits; language, if captions are
-    # in several languages; role_graph, if they have role graphs; kind, if they say that the files
-    # are videos; start and end, in seconds, if these are cut into clips.
+    # in several languages; further inputs of captions, if they have such; kind, if they say that
+    # the files are videos; start and end, in seconds, if these are cut into clips.
     read: Callable[[Source], pd.DataFrame]
     # Whether an image of the folder that the annotations do not name is left out as an odd one.
     names_every_image: bool = False

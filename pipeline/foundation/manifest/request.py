@@ -19,11 +19,14 @@ class ManifestRequest(Request):
     dataset: str
     form: str | None  # The format of the annotations, None for as it looks
     items: str | None  # "image" or "video", None for captions alone
+    caption_inputs: tuple[str, ...]  # The columns of further inputs that are read from files
     draws: bool  # Whether splits are drawn, where the annotations name none
     fetch: bool  # Whether images are downloaded
     left_out: float  # The share of captions that may be left out
     fails: bool  # Whether the first caption or image that cannot be used ends the command
-    places: tuple[str, ...]  # The manifest, the folder of images, the annotations, the role graphs
+    places: tuple[
+        str, ...
+    ]  # The manifest, the folder of images, the annotations, the further inputs of captions
     states: str  # Digest of the sizes and times of all files there, which are not read
 
     @classmethod

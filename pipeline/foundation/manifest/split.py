@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Self
 
 from pipeline.foundation.parts.errors import InputError
@@ -48,8 +48,8 @@ class Split:
     captions: np.ndarray  # StringDType [C], the texts
     # str [C], each caption's language; None if the manifest has none
     languages: np.ndarray | None = None
-    # StringDType [C], their graphs, see `table.ROLE_GRAPH`; None without them
-    role_graphs: np.ndarray | None = None
+    # Their further inputs by column, StringDType [C] each, see `CAPTION_INPUTS`
+    caption_inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def pieces(self, images: int) -> Iterator[Split]:
         """The split in pieces of so many images in order, with their captions."""
@@ -132,6 +132,7 @@ class Split:
         from pipeline.foundation.evaluation.retrieval.owners import renumbered
 
         caption_image = renumbered(self.caption_image[captions], images, len(self.image_ids))
+        inputs = {column: values[captions] for column, values in self.caption_inputs.items()}
         part_of_split = Split(
             self.name,
             self.store_rows[images],
@@ -139,9 +140,8 @@ class Split:
             self.caption_ids[captions],
             caption_image,
             self.captions[captions],
+            caption_inputs=inputs,
         )
         if self.languages is not None:
             part_of_split = replace(part_of_split, languages=self.languages[captions])
-        if self.role_graphs is not None:
-            part_of_split = replace(part_of_split, role_graphs=self.role_graphs[captions])
         return part_of_split

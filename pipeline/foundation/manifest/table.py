@@ -24,6 +24,7 @@ from pipeline.foundation.files import atomic, parsing, remote
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.gallery_file import GalleryFile, Kind
 from pipeline.foundation.manifest.cache import ManifestCache
+from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
 from pipeline.foundation.manifest.columns import (
     AT_ONCE,
     CLIP,
@@ -32,7 +33,7 @@ from pipeline.foundation.manifest.columns import (
     NO_CAPTION,
     NO_IMAGE,
     PHOTOGRAPH,
-    ROLE_GRAPH,
+    caption_inputs_of,
     columns_of,
 )
 from pipeline.foundation.manifest.split import Split, SplitName
@@ -56,9 +57,9 @@ class Manifest:
     # image id NO_IMAGE and the file "", and comes after the others. An image that has no caption
     # has a row with the caption id NO_CAPTION and the caption "". The columns are image_id, file
     # (relative to the image folder), bytes (size on disk, or NO_FILE), split, caption_id, caption;
-    # where files were read, photograph; with captions in several languages, language; with role
-    # graphs, role_graph; where an image is a clip, kind, start and end. The rows of an image are
-    # consecutive, images in the annotation file's order.
+    # where files were read, photograph; with captions in several languages, language; with
+    # further inputs of captions, those of `CAPTION_INPUTS`; where an image is a clip, kind, start
+    # and end. The rows of an image are consecutive, images in the annotation file's order.
     source: pd.DataFrame | TableFile = field(repr=False)
     dataset: str  # The data set's name
     # The folder of the image files, in no digest. Unless it is absolute, it is saved relative to
@@ -76,15 +77,21 @@ class Manifest:
 
     def __post_init__(self) -> None:
         if self.columns != [*columns_of(self.columns)]:
+            optional = ", ".join([PHOTOGRAPH, LANGUAGE, *CAPTION_INPUTS])
             raise InputError(
-                f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {PHOTOGRAPH}, "
-                f"{LANGUAGE}, {ROLE_GRAPH} and {', '.join(CLIP)}, got {', '.join(map(str, self.columns))}"
+                f"manifest: expected columns {', '.join(COLUMNS)} and perhaps {optional} and "
+                f"{', '.join(CLIP)}, got {', '.join(map(str, self.columns))}"
             )
 
     @property
     def columns(self) -> list[str]:
         """The columns of the table, in order."""
         return list(self.source.columns)
+
+    @property
+    def caption_inputs(self) -> list[str]:
+        """The columns with further inputs of captions, see `CAPTION_INPUTS`."""
+        return caption_inputs_of(self.columns)
 
     @cached_property
     def table(self) -> pd.DataFrame:
@@ -233,7 +240,9 @@ class Manifest:
                 f"there are: {', '.join(present_splits)}; `pipeline manifest --draw-splits` draws them, if the "
                 "annotations name none"
             )
-        optional_columns = [column for column in (LANGUAGE, ROLE_GRAPH) if column in self.columns]
+        optional_columns = self.caption_inputs
+        if LANGUAGE in self.columns:
+            optional_columns = [LANGUAGE, *optional_columns]
         of_parts = self.rows(
             ["image_id", "split", "caption_id", "caption", *optional_columns],
             lambda rows: rows[rows["split"].isin(split_names)],
@@ -261,9 +270,6 @@ class Manifest:
         languages = None
         if LANGUAGE in rows.columns:
             languages = rows[LANGUAGE].to_numpy(str)
-        role_graphs = None
-        if ROLE_GRAPH in rows.columns:
-            role_graphs = texts(rows[ROLE_GRAPH])
         return Split(
             name,
             store_rows,
@@ -272,7 +278,7 @@ class Manifest:
             image_rows.astype(np.int64),
             texts(rows["caption"]),
             languages,
-            role_graphs,
+            {column: texts(rows[column]) for column in self.caption_inputs},
         )
 
     def save(self, path: Path) -> Manifest:

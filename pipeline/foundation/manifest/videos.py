@@ -1,5 +1,5 @@
-"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists and
-captions of both.
+"""Videos with captions: MSR-VTT and VATEX as their organisers publish them, and HGR's lists of
+their clips.
 
 MSR-VTT (Xu et al. 2016): the root is a folder with train_val_videodatainfo.json and
 test_videodatainfo.json, or with one JSON of all clips such as MSRVTT_data.json. Where
@@ -12,10 +12,6 @@ vatex_validation_v1.0.json. HGR and VSE∞ cut the 3,000 clips of the second int
 1,500 for test, by HGR's lists public_split/{val,tst}_names.npy in the same folder. Without these
 lists the first half is val and the second half test, which is not the papers' split.
 
-HGR's captions (Chen et al., CVPR 2020), of MSR-VTT, VATEX and others: the root holds the folders
-`annotation/RET`, with ref_captions.json, and `public_split`. Captions are as HGR reads them: words
-between blanks. Beside them are their role graphs, if the folder has them.
-
 A clip's file is its name with .mp4.
 """
 
@@ -23,23 +19,20 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import pandas as pd
 
 from pipeline.foundation.files import npy
 from pipeline.foundation.files.parsing import text
-from pipeline.foundation.manifest import role_graphs
-from pipeline.foundation.manifest.columns import ROLE_GRAPH
 from pipeline.foundation.manifest.reader import (
     Reader,
     Source,
     expecting,
     json_of,
-    members_of,
     table_of,
 )
-from pipeline.foundation.manifest.text_file import TextFile, text_of
+from pipeline.foundation.manifest.text_file import text_of
 from pipeline.foundation.parts.errors import InputError, refusing
 
 MSRVTT_SPLITS = {"train": "train", "validate": "val", "test": "test"}
@@ -48,7 +41,6 @@ MSRVTT_WHOLE = ("MSRVTT_data.json", "videodatainfo_2017.json", "videodatainfo.js
 JSFUSION = "MSRVTT_JSFUSION_test.csv"
 VATEX_TRAINING = "vatex_training_v1.0.json"
 VATEX_VALIDATION = "vatex_validation_v1.0.json"
-HGR_CAPTIONS = Path("annotation", "RET", "ref_captions.json")
 # HGR's lists of clips: {trn,val,tst}_names.npy, an array of text each.
 SPLITS = {"train": "trn", "val": "val", "test": "tst"}
 FOLDER = "public_split"
@@ -222,50 +214,7 @@ def splits_of(folder: Path) -> dict[str, list[str]]:
     return {split: names_of(file) for split, file in files.items() if file.is_file()}
 
 
-def hgr(source: Source) -> pd.DataFrame:
-    """Read HGR's captions: clips in the order of the splits' lists; with role graphs, the column
-    `role_graph`.
-    """
-    path = source.path
-    splits = splits_of(path / FOLDER)
-    if not splits:
-        raise InputError(
-            f"{path / FOLDER}: expected trn_names.npy, val_names.npy and tst_names.npy"
-        )
-    has_graphs = (path / role_graphs.FILE).is_file()
-    graphs = f"; role graphs in {role_graphs.FILE.name}" if has_graphs else ""
-    source.say(
-        f"{path}: read as HGR's captions, {HGR_CAPTIONS.name}, captions by the clip's name; "
-        f"{', '.join(splits)} by {FOLDER}{graphs}"
-    )
-    with refusing(KeyError, f"{path / HGR_CAPTIONS}: expected a list of captions for each name"):
-        captions = dict(members_of(TextFile(path / HGR_CAPTIONS)))
-    clips: list[tuple[int, str, str, list[str]]] = []
-    for split, names in splits.items():
-        for name in names:
-            of_clip = captions.get(name)
-            if not _is_captions(of_clip):
-                raise InputError(
-                    f"{path / HGR_CAPTIONS}: {name!a} of the split {split} has no list of captions"
-                )
-            clips.append((len(clips), f"{name}.mp4", split, of_clip))
-    table = table_of(clips).assign(kind="video")
-    if has_graphs:
-        table[ROLE_GRAPH] = role_graphs.read(path / role_graphs.FILE, table["caption"])
-    return table
-
-
-def _is_captions(value: object) -> TypeGuard[list[str]]:
-    """Whether a value is a list of text that is not empty."""
-    if not isinstance(value, list) or not value:
-        return False
-    return all(isinstance(caption, str) for caption in value)
-
-
 MSRVTT = Reader("MSR-VTT's JSON", _is_msrvtt, msrvtt)
 VATEX = Reader(
     f"a folder with VATEX's {VATEX_TRAINING}", lambda path: (path / VATEX_TRAINING).is_file(), vatex
-)
-HGR = Reader(
-    f"a folder with HGR's {HGR_CAPTIONS}", lambda path: (path / HGR_CAPTIONS).is_file(), hgr
 )

@@ -7,6 +7,7 @@ from pipeline.foundation.parts.lazy import LookupTable
 # Kind of part -> the table of its names. These are text because the rooms of parts import this one.
 TABLES: LookupTable[LookupTable[Any]] = LookupTable(
     {
+        "caption_inputs": "pipeline.foundation.manifest.caption_inputs:CAPTION_INPUTS",
         "dual_encoders": "pipeline.make.dual_encoders:DUAL_ENCODERS",
         "exporters": "pipeline.make.training.exporters:EXPORTERS",
         "extractors": "pipeline.make.features.extractors:ENGINES",

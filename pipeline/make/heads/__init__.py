@@ -5,20 +5,19 @@ base.py        the interface of heads, and the base class of late interaction
 two_tower.py   images and captions encoded separately: projections, poolings, unit vectors
 cross.py       word pieces and items in one BERT encoder
 late.py        words and items compared one by one
-hgr.py         events, verbs and other phrases of a role graph compared with frames
 projection.py  items to the joint space
 pooling/       from a set of vectors to one
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
     from pipeline.foundation.settings import Recipe, Training
-    from pipeline.make.heads.base import Backbone, HeadNetwork
+    from pipeline.make.heads.base import Backbone, CaptionReading, HeadNetwork
     from pipeline.make.text import Text
 
 lazy.imports(__name__)
@@ -28,7 +27,6 @@ HEADS: lazy.LookupTable[type[HeadNetwork]] = lazy.LookupTable(
         "two_tower": "pipeline.make.heads.two_tower:TwoTower",
         "cross": "pipeline.make.heads.cross:CrossEncoder",
         "late": "pipeline.make.heads.late:LateInteraction",
-        "hgr": "pipeline.make.heads.hgr:HGR",
     },
     "heads",
     "architecture",
@@ -103,6 +101,9 @@ def embeds(recipe: Recipe) -> bool:
     return "emb" in recipe.tasks and not compares_parts(recipe)
 
 
-def reads_graphs(recipe: Recipe) -> bool:
-    """Whether a recipe's head reads the role graphs of captions."""
-    return compares_parts(recipe) and bool(HEADS[recipe.architecture.name].reads_graphs)  # type: ignore[attr-defined]
+def caption_reading(recipe: Recipe) -> CaptionReading | None:
+    """The reading of a further input of captions by a recipe's head; None if it reads none."""
+    if not compares_parts(recipe):
+        return None
+    head: Any = HEADS[recipe.architecture.name]
+    return head.caption_reading  # type: ignore[no-any-return]

@@ -3,15 +3,17 @@ features.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from pipeline.foundation.evaluation.retrieval.blocks import Ids
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.heads.sides import Side
+from pipeline.make.text import Text
 
 
 class Backbone(nn.Module):
@@ -83,6 +85,28 @@ class HeadNetwork(nn.Module, ABC):
 
 # The parts of B images or captions: tensors of which each has B rows.
 Parts = tuple[Tensor, ...]
+# From B of the captions that were read and the width T of their padded token ids to the further
+# input of these: tensors of which each has B rows.
+FurtherBatch = Callable[[Ids, int], Parts]
+
+
+class CaptionReading(ABC):
+    """How a head reads a further input of captions, such as role graphs."""
+
+    column: str  # of the manifest, a key of `CAPTION_INPUTS`
+
+    @abstractmethod
+    def require(self, captions: Collection[str], given: Collection[str] | None) -> None:
+        """Check that all captions have the input. given: the column; None without one."""
+
+    @abstractmethod
+    def read(
+        self, text: Text, captions: Collection[str], given: Collection[str] | None
+    ) -> FurtherBatch:
+        """The input of captions, checked, batch by batch.
+
+        text: makes the captions' token ids; given: the column; None without one.
+        """
 
 
 class Interaction(HeadNetwork):
@@ -90,7 +114,7 @@ class Interaction(HeadNetwork):
     compared.
     """
 
-    reads_graphs: ClassVar[bool] = False
+    caption_reading: ClassVar[CaptionReading | None] = None  # of a further input of captions
 
     @abstractmethod
     def image_parts(self, images: Side) -> Parts:
@@ -98,7 +122,7 @@ class Interaction(HeadNetwork):
 
     @abstractmethod
     def caption_parts(self, captions: Side) -> Parts:
-        """The encoded parts of B captions, with role graphs if `reads_graphs` is set."""
+        """The encoded parts of B captions, which have the input that `caption_reading` reads."""
 
     @abstractmethod
     def compare(self, images: Parts, captions: Parts, paired: bool) -> Tensor:

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pipeline.foundation.settings import Count, Section, Share
+from pipeline.foundation.settings import Count, Section
 
 
 class CrossEncoderOptions(Section):
@@ -35,10 +35,3 @@ class LateInteractionOptions(Section):
 
     form: Literal["max", "attention"] = "max"
     sharpness: float = 9.0  # λ of SCAN's attention
-
-
-class HGROptions(Section):
-    """Attention between frames, phrases and their neighbours."""
-
-    sharpness: float = 4.0  # A factor of the attention to frames, before its softmax
-    graph_dropout: Share = 0.5  # The dropout of what a node receives from its neighbours

@@ -12,8 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pipeline.make.text.role_graphs import GraphBatch
-
 Array = TypeVar("Array", np.ndarray, Tensor)
 
 
@@ -29,8 +27,8 @@ class Side:
     ids: Tensor | None = None
     # With a backbone, int64 [n, N'], the indices of the items that are pooled; None for all.
     kept: Tensor | None = None
-    # The role graphs of captions; None for a network that reads none.
-    graphs: GraphBatch | None = None
+    # A further input of captions, tensors of n rows each; () for a network that reads none.
+    further: tuple[Tensor, ...] = ()
 
     @classmethod
     def of(
@@ -39,7 +37,7 @@ class Side:
         counts: np.ndarray,
         ids: np.ndarray | None = None,
         kept: np.ndarray | None = None,
-        graphs: GraphBatch | None = None,
+        further: tuple[Tensor, ...] = (),
     ) -> Side:
         """View what a reader gave as tensors."""
         return cls(
@@ -47,7 +45,7 @@ class Side:
             torch.from_numpy(counts),
             _if_given(torch.from_numpy, ids),
             _if_given(torch.from_numpy, kept),
-            graphs,
+            further,
         )
 
     def __len__(self) -> int:
@@ -69,16 +67,13 @@ class Side:
             yield self.take(slice(first, last + 1))
 
     def _each(self, change: Callable[[Tensor], Tensor]) -> Self:
-        graphs = None
-        if self.graphs is not None:
-            graphs = GraphBatch(*map(change, self.graphs))
         return replace(
             self,
             values=change(self.values),
             counts=change(self.counts),
             ids=_if_given(change, self.ids),
             kept=_if_given(change, self.kept),
-            graphs=graphs,
+            further=tuple(map(change, self.further)),
         )
 
 
@@ -89,7 +84,9 @@ def _if_given(change: Callable[[Array], Tensor], array: Array | None) -> Tensor 
 
 
 def joined(sides: Sequence[Side]) -> Side:
-    """Concatenate sides, padded to the longest; their ids, indices and graphs are left out."""
+    """Concatenate sides, padded to the longest; their ids, indices and further inputs are left
+    out.
+    """
     longest = max(side.values.shape[1] for side in sides)
     padded = []
     for side in sides:

@@ -19,8 +19,9 @@ from pipeline.foundation.manifest import Split
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.features.store.dropping import drop, kept_slots
+from pipeline.make.heads.base import CaptionReading, FurtherBatch, Parts
 from pipeline.make.heads.sides import Side
-from pipeline.make.text import Text, role_graphs
+from pipeline.make.text import Text
 from pipeline.make.training import sampling
 from pipeline.make.training.photographs import Photographs
 from pipeline.make.training.source import ImageSource
@@ -117,7 +118,7 @@ class TrainingBatches(Batches[Batch]):
         drop_items: float,
         drop_tokens: float,
         keep_first: bool = False,
-        graphs: bool = False,
+        reading: CaptionReading | None = None,
     ) -> None:
         super().__init__(split, drawing)
         self.source = source
@@ -126,9 +127,10 @@ class TrainingBatches(Batches[Batch]):
         self.drop_items = drop_items
         self.drop_tokens = drop_tokens
         self.keep_first = keep_first
-        self.graphs: list[role_graphs.Graph] | None = None
-        if graphs:
-            self.graphs = role_graphs.place(text, split.captions, split.role_graphs)
+        self.further: FurtherBatch | None = None
+        if reading is not None:
+            given = split.caption_inputs.get(reading.column)
+            self.further = reading.read(text, split.captions, given)
         # The memory of an earlier batch, into which the next one is read.
         self._memory: np.ndarray | None = None
 
@@ -151,15 +153,14 @@ class TrainingBatches(Batches[Batch]):
             slots, counts = kept_slots(all_slots, left_out)
         else:
             items, counts = self._stored(self.source, rows, left_out)
-        graphs = None
-        if self.graphs is not None:
-            own_graphs = [self.graphs[caption] for caption in own_captions]
-            graphs = role_graphs.batch(own_graphs, values.shape[1])
+        further: Parts = ()
+        if self.further is not None:
+            further = self.further(own_captions, values.shape[1])
         image_ids = self.split.image_ids[own_images]
         caption_ids = self.split.caption_ids[own_captions]
         return Batch(
             Side.of(items, counts, image_ids, slots),
-            Side.of(values, lengths, caption_ids, graphs=graphs),
+            Side.of(values, lengths, caption_ids, further=further),
         )
 
     def _stored(

@@ -4,7 +4,7 @@ set.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -275,13 +275,13 @@ class Head:
     def read(
         self,
         captions: Collection[str],
-        graphs: Collection[str] | None = None,
+        inputs: Mapping[str, Collection[str]] | None = None,
         ids: Ids | None = None,
     ) -> scoring.Captions:
-        """Read C captions for `score_pairs`. graphs: their role graphs; ids: int64 [C], if they are
-        a manifest's.
+        """Read C captions for `score_pairs`. inputs: their further inputs by column; ids: int64
+        [C], if they are a manifest's.
         """
-        return scoring.read(self.model, self.text, captions, graphs, ids)
+        return scoring.read(self.model, self.text, captions, inputs or {}, ids)
 
     def score_pairs(
         self,

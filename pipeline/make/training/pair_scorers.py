@@ -8,7 +8,6 @@ from pipeline.foundation.artefacts import Reference, Versions
 from pipeline.foundation.compute import half
 from pipeline.foundation.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.manifest.columns import ROLE_GRAPH
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import system_name
 from pipeline.judge.systems.reranking.base import PairSource
@@ -95,15 +94,10 @@ class TrainedScorer:
         """Read the captions of pairs, each once."""
         ids, place = np.unique(caption_ids, return_inverse=True)
         rows = manifest_rows(self.captions, "caption", ids)
-        columns = ["caption"]
-        if ROLE_GRAPH in self.captions.columns:
-            columns.append(ROLE_GRAPH)
-        table = self.captions.rows(columns)
-        texts = table["caption"].to_numpy()[rows].tolist()
-        graphs = None
-        if ROLE_GRAPH in columns:
-            graphs = table[ROLE_GRAPH].to_numpy()[rows].tolist()
-        return self.head.read(texts, graphs, ids), place.astype(np.int64)
+        further = self.captions.caption_inputs
+        table = self.captions.rows(["caption", *further]).iloc[rows]
+        inputs = {column: table[column].tolist() for column in further}
+        return self.head.read(table["caption"].tolist(), inputs, ids), place.astype(np.int64)
 
     def score(
         self, image_ids: Ids, caption_ids: Ids, progress: Progress = lambda pairs: None
@@ -149,5 +143,5 @@ class LateScorer(TrainedScorer):
         super().__init__(name, source)
         if self.head.compares != "late":
             raise InputError(
-                f"{name}: is not a head of late interaction; name one of the recipe late, late-scan or hgr"
+                f"{name}: is not a head of late interaction; name one of a recipe such as late or late-scan"
             )

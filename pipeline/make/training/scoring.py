@@ -3,7 +3,7 @@ interaction, cross-encoder.
 """
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ import torch
 
 from pipeline.foundation.evaluation.retrieval import Ids, Progress, Singles
 from pipeline.foundation.manifest import Split
-from pipeline.make.heads.base import HeadNetwork, Interaction, Parts
+from pipeline.make.heads.base import FurtherBatch, HeadNetwork, Interaction, Parts
 from pipeline.make.heads.cross import CrossEncoder, margins
 from pipeline.make.heads.sides import Side
-from pipeline.make.text import Text, role_graphs
+from pipeline.make.text import Text
 from pipeline.make.text.base import CaptionReader
 from pipeline.make.training import optimizer
 from pipeline.make.training.source import ImageSource, ItemReader
@@ -86,33 +86,33 @@ class Captions:
     """C captions as a head that scores pairs reads them."""
 
     reader: CaptionReader
-    # Of each caption; None for a head that reads none.
-    graphs: Sequence[role_graphs.Graph] | None = None
+    # What the head reads besides; None for a head that reads no more.
+    further: FurtherBatch | None = None
 
     def batch(self, rows: Ids, device: torch.device) -> Side:
         """Read some captions, to the device."""
         values, counts = self.reader.read(rows)
-        graphs = None
-        if self.graphs is not None:
-            graphs_of_rows = [self.graphs[row] for row in rows]
-            graphs = role_graphs.batch(graphs_of_rows, values.shape[1])
-        return Side.of(values, counts, graphs=graphs).to(device)
+        further: Parts = ()
+        if self.further is not None:
+            further = self.further(rows, values.shape[1])
+        return Side.of(values, counts, further=further).to(device)
 
 
 def read(
     model: HeadNetwork,
     text: Text,
     captions: Collection[str],
-    graphs: Collection[str] | None,
+    inputs: Mapping[str, Collection[str]],
     ids: Ids | None = None,
 ) -> Captions:
-    """Read captions, and their role graphs for a head that reads these; ids int64 [C] if they are
-    of a manifest.
+    """Read captions, and of their further inputs, by column, the one that the head reads; ids int64
+    [C] if they are of a manifest.
     """
     reader = text.captions(captions, ids)
-    if isinstance(model, Interaction) and model.reads_graphs:
-        return Captions(reader, role_graphs.place(text, captions, graphs))
-    return Captions(reader)
+    if not isinstance(model, Interaction) or model.caption_reading is None:
+        return Captions(reader)
+    given = inputs.get(model.caption_reading.column)
+    return Captions(reader, model.caption_reading.read(text, captions, given))
 
 
 @torch.inference_mode()
@@ -121,7 +121,7 @@ def all_pairs(
 ) -> Singles:
     """Compare all images of a split with all its captions by late interaction: float32 [I, C]."""
     model.eval()
-    captions = read(model, text, split.captions, split.role_graphs, split.caption_ids)
+    captions = read(model, text, split.captions, split.caption_inputs, split.caption_ids)
     order = np.argsort(captions.reader.lengths, kind="stable")
     batches = max(1, math.ceil(len(order) / batch_size))
     parts = []

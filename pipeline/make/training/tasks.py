@@ -120,7 +120,7 @@ class Rounds:
             recipe.drop_items,
             recipe.drop_tokens,
             keep_first,
-            heads.reads_graphs(recipe),
+            heads.caption_reading(recipe),
         )
         self.job = job
         self.order = in_turn(recipe.tasks)

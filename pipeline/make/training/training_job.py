@@ -19,7 +19,7 @@ from pipeline.foundation.settings import Recipe, Training
 from pipeline.make import heads, text as texts
 from pipeline.make.features.store import FeatureStore, ItemFormat, provenance
 from pipeline.make.heads.base import HeadNetwork
-from pipeline.make.text import Text, role_graphs
+from pipeline.make.text import Text
 from pipeline.make.text.features import FeatureText
 from pipeline.make.text.tokens import TokenText
 from pipeline.make.training import inputs, sampling, unknown
@@ -142,9 +142,10 @@ class TrainingJob(Job[TrainingData]):
         train = sampling.subset(train, self.training.images, self.training.subset_seed)
         train = sampling.mismatch(train, self.recipe.noise)
         sampling.require_languages(train, self.recipe.sampling)
-        if heads.reads_graphs(self.recipe):
+        reading = heads.caption_reading(self.recipe)
+        if reading is not None:
             for part in (train, val):
-                role_graphs.require(part.captions, part.role_graphs)
+                reading.require(part.captions, part.caption_inputs.get(reading.column))
         check_parts(self.recipe, self.training.dimension)
         text = self.learn(train.captions)
         return TrainingData(train, val, text, keep_first, self.made_from(text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 from pipeline.foundation import manifest
 from pipeline.foundation.files.gallery_file import GalleryFile
-from pipeline.foundation.manifest import role_graphs
 from pipeline.foundation.manifest.sample import render_shots
 from pipeline.foundation.manifest.sample.role_graphs import graph
 from pipeline.foundation.manifest.sample.scenes import compose
@@ -56,26 +54,6 @@ def test_a_movement_backwards_is_its_opposite() -> None:
         other = MOVEMENTS[movement.opposite]
         assert (movement.first, movement.last) == (other.last, other.first)
         assert not set(movement.phrases) & set(other.phrases)
-
-
-def test_every_caption_has_a_role_graph_that_fits_it(shots: Path) -> None:
-    with (shots / "captions.csv").open(encoding="utf-8") as file:
-        captions = [row["caption"] for row in csv.DictReader(file)]
-    graphs = [
-        json.loads(each)
-        for each in role_graphs.read(shots / "sent2rolegraph.augment.json", captions)
-    ]
-    for index in range(24):
-        for caption, (phrases, edges) in list(zip(captions, graphs, strict=True))[
-            5 * index + 3 : 5 * index + 5
-        ]:
-            words = caption.strip(".").replace(",", "").split()
-            said = {role: " ".join(words[place] for place in places) for role, places in phrases}
-            assert said["ARGM-DIR"] in MOVEMENTS[choose(0, index)].phrases
-            assert said["V"] in ("moves", "glides", "move", "travels")
-            assert {end for _, end in edges} == {
-                place for place, (role, _) in enumerate(phrases) if role != "V"
-            }
 
 
 @pytest.mark.parametrize(

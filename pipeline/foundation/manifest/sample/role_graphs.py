@@ -1,5 +1,5 @@
-"""Role graphs of the sample's captions, in the form of HGR's annotation file
-(`pipeline/foundation/manifest/role_graphs.py`).
+"""Role graphs of the sample's captions, in the form of HGR's annotation file,
+sent2rolegraph.augment.json.
 
 HGR's own graphs come from a trained role labeller. The sample has few words, so a few rules find
 verbs and the phrases around them: who or what (ARG0, ARG1), what is said of it (ARG2), and where,

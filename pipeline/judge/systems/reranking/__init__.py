@@ -33,7 +33,6 @@ SCORERS: "lazy.LookupTable[Callable[[str, PairSource], PairScorer]]" = lazy.Look
         "system": "pipeline.judge.systems.reranking.stored:StoredSystem",
         "cross": "pipeline.make.training.pair_scorers:CrossScorer",
         "late": "pipeline.make.training.pair_scorers:LateScorer",
-        "hgr": "pipeline.make.training.pair_scorers:LateScorer",
         "blip": "pipeline.judge.systems.reranking.pixels:Blip",
         "blip2": "pipeline.judge.systems.reranking.pixels:Blip2",
         "vilt": "pipeline.judge.systems.reranking.pixels:Vilt",

@@ -17,10 +17,13 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
+from pipeline.foundation.manifest.caption_inputs import CaptionInput
 from pipeline.foundation.manifest.reader import members_of
 from pipeline.foundation.manifest.text_file import TextFile
 from pipeline.foundation.parts.errors import InputError, refusing
 
+# The column of a manifest that holds them.
+COLUMN = "role_graph"
 # The file's place in HGR's folder.
 FILE = Path("annotation", "RET", "sent2rolegraph.augment.json")
 # The most phrases of a caption. MSR-VTT has at most 20.
@@ -50,6 +53,9 @@ def read(path: Path, captions: Iterable[str]) -> list[str]:
             except ValueError as error:
                 raise InputError(f"{path}: the role graph of {caption[:60]!a} {error}") from None
     return [graph_of[caption] for caption in normalized]
+
+
+INPUT = CaptionInput("its role graph", read)
 
 
 def _graph(entry: Any, words: int) -> str:

@@ -2,11 +2,11 @@
 the token ids.
 
 HGR (Chen et al., CVPR 2020) reads the first four verbs and the first six other phrases of a
-caption, in the order of its annotation file. `pipeline/foundation/manifest/role_graphs.py` checks
-that file.
+caption, in the order of its annotation file. `role_graphs.py` checks that file.
 """
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,12 +15,14 @@ import torch
 from pydantic import StrictInt, TypeAdapter
 from torch import Tensor
 
+from pipeline.extensions.hgr.role_graphs import COLUMN, VERB
+from pipeline.foundation.evaluation.retrieval.blocks import Ids
 from pipeline.foundation.files.parsing import from_json
 from pipeline.foundation.parts.errors import InputError
+from pipeline.make.heads.base import CaptionReading, FurtherBatch
 from pipeline.make.text.base import Text
 from pipeline.make.text.tokens import TokenText
 
-VERB = "V"
 NOUN = "NOUN"
 # Roles by number, those of HGR's code. A role that continues (C-ARG1) or refers to (R-ARG1) another
 # counts as that one, any other as NOUN.
@@ -89,7 +91,7 @@ def place(text: Text, captions: Collection[str], graphs: Collection[str] | None)
 
 
 def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
-    """Check that captions have role graphs."""
+    """Check that all captions have role graphs."""
     if graphs is None:
         graphs = [""] * len(captions)
     missing = [caption for caption, graph in zip(captions, graphs, strict=True) if not graph]
@@ -98,7 +100,7 @@ def require(captions: Collection[str], graphs: Collection[str] | None) -> None:
         raise InputError(
             f"the head reads role graphs, and {len(missing)} of {len(captions)} captions have none, such "
             f"as {example!a}; give HGR's sent2rolegraph.augment.json to `pipeline manifest "
-            "--role-graphs FILE`"
+            f"--caption-input {COLUMN}=FILE`"
         )
 
 
@@ -210,3 +212,23 @@ def batch(graphs: Sequence[Graph], width: int) -> GraphBatch:
             edges[row, node, other_node] = True
             edges[row, other_node, node] = True
     return GraphBatch(*map(torch.from_numpy, (spans, roles, edges)))
+
+
+class RoleGraphReading(CaptionReading):
+    """Reads the role graphs of captions."""
+
+    column = COLUMN
+
+    def require(self, captions: Collection[str], given: Collection[str] | None) -> None:
+        """Check that all captions have role graphs."""
+        require(captions, given)
+
+    def read(
+        self, text: Text, captions: Collection[str], given: Collection[str] | None
+    ) -> FurtherBatch:
+        """Place the graphs' words among the token ids of captions."""
+        return partial(_batch_of, place(text, captions, given))
+
+
+def _batch_of(graphs: Sequence[Graph], rows: Ids, width: int) -> GraphBatch:
+    return batch([graphs[row] for row in rows], width)

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import yaml
 
+from pipeline.extensions.hgr import reading
+from pipeline.extensions.hgr.head import HGR, GraphAttention
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make import heads
-from pipeline.make.heads.hgr import HGR, GraphAttention
 from pipeline.make.heads.sides import Side
-from pipeline.make.text import role_graphs
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.tokens import encode, pad
 from pipeline.make.text.vocabulary import Vocabulary
@@ -32,10 +33,9 @@ GRAPHS = [
     ([["C-ARG1", [0, 1]], ["V", [2]], ["R-ARG0", [3]], ["ARGM-GOL", [6]]], [[1, 0], [1, 3]]),
 ]
 TEXT = BiGRUText(Vocabulary.of(CAPTIONS))
-PLACED = role_graphs.place(TEXT, CAPTIONS, [json.dumps(graph) for graph in GRAPHS])
-SETTINGS = settings.load(
-    Path(__file__).parents[2] / "params.yaml", ("training.sample.dimension=8",)
-)
+PLACED = reading.place(TEXT, CAPTIONS, [json.dumps(graph) for graph in GRAPHS])
+PARAMS = Path(__file__).parents[3] / "params.yaml"
+SETTINGS = settings.load(PARAMS, ("training.sample.dimension=8",))
 COUNTS = torch.tensor([5, 1, 3])
 
 
@@ -49,9 +49,9 @@ def hgr(recipe: str = "hgr", **changes: Any) -> HGR:
     return built.eval()
 
 
-def read() -> tuple[torch.Tensor, torch.Tensor, role_graphs.GraphBatch]:
+def read() -> tuple[torch.Tensor, torch.Tensor, reading.GraphBatch]:
     tokens, lengths = map(torch.from_numpy, pad(encode(TEXT, CAPTIONS)))
-    return tokens, lengths, role_graphs.batch(PLACED, tokens.shape[1])
+    return tokens, lengths, reading.batch(PLACED, tokens.shape[1])
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
@@ -87,7 +87,7 @@ def nodes_of(
     for role, span in phrases:
         own = [words[place] for word in span for place in range(places[word], places[word + 1])]
         plain = role.removeprefix("C-").removeprefix("R-")
-        number = role_graphs.ROLES.index(plain if plain in role_graphs.ROLES else "NOUN")
+        number = reading.ROLES.index(plain if plain in reading.ROLES else "NOUN")
         vectors.append(np.max(own, 0) * model.roles.weight[number].detach().double().numpy())
     neighbours: list[set[int]] = [set() for _ in vectors]
     for number, (role, _) in enumerate(phrases):
@@ -133,7 +133,7 @@ def test_a_similarity_is_the_mean_of_three_levels(recipe: str) -> None:
     tokens, lengths, graphs = read()
     with torch.inference_mode():
         images = model.image_parts(Side(items, COUNTS))
-        captions = model.caption_parts(Side(tokens, lengths, graphs=graphs))
+        captions = model.caption_parts(Side(tokens, lengths, further=graphs))
         found = model.similarity(images, captions).numpy()
         words = model.text(tokens, lengths).double().numpy()
     for i, count in enumerate(COUNTS.tolist()):
@@ -153,7 +153,7 @@ def test_pairs_are_cells_of_the_matrix_and_padding_has_no_effect() -> None:
     tokens, lengths, graphs = read()
     with torch.inference_mode():
         images = model.image_parts(Side(items, COUNTS))
-        captions = model.caption_parts(Side(tokens, lengths, graphs=graphs))
+        captions = model.caption_parts(Side(tokens, lengths, further=graphs))
         found = model.similarity(images, captions)
         image, caption = torch.tensor([0, 2, 1, 1]), torch.tensor([2, 0, 1, 2])
         pairs = model.pairs(
@@ -161,7 +161,7 @@ def test_pairs_are_cells_of_the_matrix_and_padding_has_no_effect() -> None:
         )
         torch.testing.assert_close(pairs, found[image, caption], atol=1e-6, rtol=0)
         more = torch.cat([tokens, tokens[:, :2]], 1)
-        captions = Side(more, lengths, graphs=role_graphs.batch(PLACED, more.shape[1]))
+        captions = Side(more, lengths, further=reading.batch(PLACED, more.shape[1]))
         again = model.similarity(
             model.image_parts(Side(torch.cat([items, torch.full((3, 2, 6), 7.0)], 1), COUNTS)),
             model.caption_parts(captions),
@@ -174,7 +174,7 @@ def test_gradients_are_finite_for_captions_without_verbs_and_reach_every_weight(
     tokens, lengths, graphs = read()
     similarity = model.similarity(
         model.image_parts(Side(torch.randn(3, 5, 6), COUNTS)),
-        model.caption_parts(Side(tokens, lengths, graphs=graphs)),
+        model.caption_parts(Side(tokens, lengths, further=graphs)),
     )
     similarity.square().sum().backward()
     assert all(
@@ -186,7 +186,7 @@ def test_gradients_are_finite_for_captions_without_verbs_and_reach_every_weight(
 
 def test_dropout_is_of_projected_frames_and_of_word_vectors() -> None:
     items, (tokens, lengths, graphs) = torch.randn(3, 5, 6), read()
-    captions = Side(tokens, lengths, graphs=graphs)
+    captions = Side(tokens, lengths, further=graphs)
     for share in (0.0, 0.5):
         model = hgr(dropout=share)
         model.graph.dropout.p = 0.0
@@ -250,13 +250,11 @@ def test_phrases_beyond_four_verbs_and_six_others_or_cut_away_are_left_out() -> 
             [[5, 6], [0, 13], [1, 6]],
         ]
     )
-    (graph,) = role_graphs.place(TEXT, ["dog " * 8], [many])
+    (graph,) = reading.place(TEXT, ["dog " * 8], [many])
     assert graph.phrases == tuple((1 + n,) for n in [0, 1, 2, 3, 0, 1, 2, 3, 4, 5])
     assert graph.edges == ((1, 4),)
     long = " ".join(["dog"] * 300)
-    (graph,) = role_graphs.place(
-        TEXT, [long], [json.dumps([[["V", [299]], ["V", [253, 254]]], []])]
-    )
+    (graph,) = reading.place(TEXT, [long], [json.dumps([[["V", [299]], ["V", [253, 254]]], []])])
     assert graph.phrases[:2] == ((254,), ())
 
 
@@ -265,9 +263,9 @@ def test_what_it_cannot_read_is_refused() -> None:
         InputError,
         match=r"2 of 2 captions have none, such as 'a'; give HGR's sent2rolegraph\.augment",
     ):
-        role_graphs.place(TEXT, ["a", "b"], None)
+        reading.place(TEXT, ["a", "b"], None)
     with pytest.raises(InputError, match="1 of 2 captions have none, such as 'b'"):
-        role_graphs.place(TEXT, ["a", "b"], ["[[],[]]", ""])
+        reading.place(TEXT, ["a", "b"], ["[[],[]]", ""])
     with pytest.raises(InputError, match="set drop_tokens to 0"):
         hgr(drop_tokens=0.2)
     with pytest.raises(InputError, match="late interaction has no vector of an image"):
@@ -295,7 +293,7 @@ def test_a_damaged_graph_of_a_manifest_is_refused_in_one_line(graph: str) -> Non
     with pytest.raises(
         InputError, match="graph of 'a dog runs' does not fit its 3 words; make the manifest again"
     ):
-        role_graphs.place(TEXT, ["a dog runs"], [graph])
+        reading.place(TEXT, ["a dog runs"], [graph])
 
 
 class Spelled(BiGRUText):
@@ -310,4 +308,30 @@ class Spelled(BiGRUText):
 
 def test_a_text_encoder_that_does_not_read_word_by_word_is_refused() -> None:
     with pytest.raises(InputError, match="is not read word by word"):
-        role_graphs.place(Spelled(TEXT.vocabulary), CAPTIONS[:1], [json.dumps(GRAPHS[0])])
+        reading.place(Spelled(TEXT.vocabulary), CAPTIONS[:1], [json.dumps(GRAPHS[0])])
+
+
+def test_its_recipes_are_those_for_clips_with_another_head_and_other_poolings() -> None:
+    """Table 4: all were trained by HGR's code, in the same way."""
+    for recipe, base, differs in (
+        ("hgr", "vse_pp-video", {"architecture", "image_pooling", "text_pooling"}),
+        ("hgr_infty", "hgr", {"image_pooling", "text_pooling"}),
+    ):
+        one, other = (SETTINGS.recipe(name).model_dump() for name in (recipe, base))
+        assert {key for key in one if one[key] != other[key]} == differs
+
+
+def test_recipes_of_an_earlier_settings_file_mean_what_they_meant(tmp_path: Path) -> None:
+    given = {
+        "hgr": {
+            "base": "vse_pp-video",
+            "architecture": {"name": "hgr"},
+            "pooling": {"name": "attention"},
+        },
+        "hgr_infty": {"base": "hgr", "pooling": {"name": "gpo"}},
+    }
+    tree = yaml.safe_load(PARAMS.read_text(encoding="utf-8")) | {"recipes": given}
+    (tmp_path / "params.yaml").write_text(yaml.safe_dump(tree), encoding="utf-8")
+    earlier = settings.load(tmp_path / "params.yaml")
+    for name in given:
+        assert earlier.recipe(name) == SETTINGS.recipe(name)

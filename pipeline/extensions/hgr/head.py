@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from pipeline.extensions.hgr.options import HGROptions
+from pipeline.extensions.hgr.reading import PHRASES, ROLES, VERBS, GraphBatch, RoleGraphReading
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Recipe, Training
 from pipeline.make.heads import pooling
@@ -17,10 +19,8 @@ from pipeline.make.heads.base import (
     cosine_with_attended,
     valid_slots,
 )
-from pipeline.make.heads.options import HGROptions
 from pipeline.make.heads.sides import Side
 from pipeline.make.text import Text, with_dropout
-from pipeline.make.text.role_graphs import PHRASES, ROLES, VERBS
 
 LEVELS = 3
 
@@ -37,7 +37,7 @@ class HGR(Interaction):
     by `attention`, HGR∞ by `gpo`: the recipe's poolings. d is `training.dimension`.
     """
 
-    reads_graphs = True
+    caption_reading = RoleGraphReading()
 
     def __init__(
         self,
@@ -86,8 +86,7 @@ class HGR(Interaction):
         """The unit vectors [B, 1 + P, d] of the event and the phrases, and which slots hold a
         phrase, bool [B, P].
         """
-        graphs = captions.graphs
-        assert graphs is not None
+        graphs = GraphBatch(*captions.further)
         words = self.text(captions.values, captions.counts)
         event = self.text_pooling(words, captions.counts)
         present = graphs.spans.any(2)

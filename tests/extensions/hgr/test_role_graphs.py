@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.foundation.manifest import role_graphs, text_file
+from pipeline.extensions.hgr import role_graphs
+from pipeline.foundation.manifest import text_file
 from pipeline.foundation.parts.errors import InputError
 
 CAPTION = "a dog runs along the beach"
