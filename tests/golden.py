@@ -48,6 +48,7 @@ from pipeline.foundation.manifest.sample.scenes import compose
 from pipeline.foundation.manifest.sample.shots import choose, tell
 from pipeline.foundation.manifest.sample.wording import FORMS, write_captions
 from pipeline.foundation.settings import ArchitectureSettings, Recipe
+from pipeline.foundation.settings.kinds import TABLES
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems import rescoring
 from pipeline.judge.systems.fusion.methods import FUSIONS
@@ -474,7 +475,6 @@ def _importer(name: str, folder: Path) -> Iterator[Any]:
 def _clips(folder: Path) -> Manifest:
     """Three clips with stacks of frames, as HGR's code has them."""
     (folder / "public_split").mkdir()
-    (folder / "annotation" / "RET").mkdir(parents=True)
     (folder / "stacks").mkdir()
     for number, short in enumerate(("trn", "val", "tst")):
         np.save(folder / "public_split" / f"{short}_names.npy", [f"clip{number}"])
@@ -483,9 +483,11 @@ def _clips(folder: Path) -> Manifest:
                 f"clip{number}",
                 data=np.random.default_rng(number).normal(size=(25 * number + 3, 6)),
             )
-    captions = {f"clip{number}": [f"clip {number}"] for number in range(3)}
-    (folder / "annotation" / "RET" / "ref_captions.json").write_text(json.dumps(captions))
-    return manifest.build("clips", None, folder)
+    captions = folder / "captions.csv"
+    captions.write_text(
+        "video,caption,split\nclip0.mp4,clip 0,train\nclip1.mp4,clip 1,val\nclip2.mp4,clip 2,test\n"
+    )
+    return manifest.build("clips", None, captions)
 
 
 def _images(folder: Path) -> Iterator[Any]:
@@ -569,7 +571,12 @@ def file_of(name: str) -> Path:
         added = import_module(f"pipeline.extensions.{extension}").EXTENSION
         if part in added.parts.get(kind, {}):
             return EXTENSIONS / extension / FILE.name
-    return FILE
+    if kind not in TABLES or part not in TABLES[kind]:
+        return FILE
+    module = TABLES[kind].module(part)
+    if not module.startswith("pipeline.extensions."):
+        return FILE
+    return EXTENSIONS / module.split(".")[2] / FILE.name
 
 
 def differs(name: str, written: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ import pytest
 from pipeline.extensions.importers import ImportJob, import_features
 from pipeline.foundation import manifest
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.videos import SPLITS
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 
@@ -25,17 +26,18 @@ COUNTS = {"b": 3, "a/1": 1, "long": 50, "d": 20, "c": 21}
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     (tmp_path / "public_split").mkdir()
-    (tmp_path / "annotation" / "RET").mkdir(parents=True)
     for short, names in NAMES.items():
         np.save(tmp_path / "public_split" / f"{short}_names.npy", names)
-    captions = ", ".join(f'"{name}": ["clip {name}"]' for name in COUNTS)
-    (tmp_path / "annotation" / "RET" / "ref_captions.json").write_text(f"{{{captions}}}")
+    lines = ["video,caption,split"]
+    for split, short in SPLITS.items():
+        lines += [f"{name}.mp4,clip {name},{split}" for name in NAMES[short]]
+    (tmp_path / "captions.csv").write_text("\n".join(lines))
     return tmp_path
 
 
 @pytest.fixture
 def table(root: Path) -> Manifest:
-    return manifest.build("clips", None, root)
+    return manifest.build("clips", None, root / "captions.csv")
 
 
 def features(name: str) -> np.ndarray:
