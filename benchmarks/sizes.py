@@ -29,8 +29,8 @@ REGIONS, PATCHES = 36 * 2048 * 2, 197 * 768 * 2  # bytes an image in float16
 class Rate:
     """A number that the tables rest on.
 
-    source: A section of docs/measured.md, where `quote` stands on the page or in its data; without
-        a quote, why the number is assumed.
+    source: The section of docs/measured.md that has the number, in the words of `quote`; without a
+        quote, why the number is assumed.
     """
 
     what: str

@@ -57,7 +57,8 @@ class Constant(NamedTuple):
 def of_all(source: Scores, constant: Constant) -> str:
     """Say that no candidate differs from another in one direction or both; "" if some do."""
     if constant.all_images and constant.all_captions:
-        (value,) = of_direction(source, "i2t").block(slice(0, 1), slice(0, 1)).flat
+        first = slice(0, 1)
+        (value,) = of_direction(source, "i2t").block(first, first).flat
         return (
             f"all scores are {value:g}: they tell no two images and no two captions apart, and every "
             "rank is that of chance"

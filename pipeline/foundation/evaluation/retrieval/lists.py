@@ -231,7 +231,8 @@ def _before(query: Ids, score: Floats, is_right: Marks) -> Before:
     begins_tie = begins_list.copy()
     begins_tie[1:] |= score[1:] != score[:-1]
     tie = np.cumsum(begins_tie) - 1
-    mean_place = np.bincount(tie, np.arange(len(query))) / np.bincount(tie)
+    sum_of_places = np.bincount(tie, np.arange(len(query)))
+    mean_place = sum_of_places / np.bincount(tie)
     rows = np.cumsum(begins_list) - 1
     rank = mean_place[tie] - np.flatnonzero(begins_list)[rows]
     sizes = np.bincount(rows)

@@ -93,15 +93,17 @@ def of_rows(images: Any) -> str:
         return ""
     steps = _distances(images)
     is_near = steps <= NEAR * np.quantile(steps, HIGH)
-    sizes = np.diff([0, *np.flatnonzero(~is_near) + 1, count])
-    if 2 * len(sizes) > count or len(sizes) < 2:
+    ends = np.flatnonzero(~is_near) + 1
+    sizes = np.diff([0, *ends, count])
+    groups = len(sizes)
+    if groups < 2 or 2 * groups > count:
         return ""
     many = _many(sizes, steps[is_near])
     one = "and caption_image, the row of each caption's image"
     if np.ptp(sizes) == 0:
         one = f"images[::{sizes[0]}]"
     return (
-        f"the {count:,} rows of image vectors come in {len(sizes):,} groups of {many}: is "
+        f"the {count:,} rows of image vectors come in {groups:,} groups of {many}: is "
         f"each image there once for each of its captions? save one row of each, {one}"
     )
 

@@ -116,12 +116,11 @@ class _Pairs:
         )
 
     def __add__(self, other: _Pairs) -> _Pairs:
-        return _Pairs(
-            np.concatenate([self.query, other.query]),
-            np.concatenate([self.place, other.place]),
-            np.concatenate([self.product, other.product]),
-            np.concatenate([self.error, other.error]),
-        )
+        query = np.concatenate([self.query, other.query])
+        place = np.concatenate([self.place, other.place])
+        product = np.concatenate([self.product, other.product])
+        error = np.concatenate([self.error, other.error])
+        return _Pairs(query, place, product, error)
 
     def __setitem__(self, chosen: Ids | Marks, other: _Pairs) -> None:
         self.query[chosen] = other.query

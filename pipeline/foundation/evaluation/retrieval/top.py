@@ -100,7 +100,8 @@ def top(
     if equal_rows is not None:
         labels = equal_rows.captions if direction == "i2t" else equal_rows.images
         equal = first_equal(labels)
-    best = Top(np.empty((queries, k), np.int64), np.empty((queries, k)))
+    size = (queries, k)
+    best = Top(np.empty(size, np.int64), np.empty(size))
     for part, cells in whole_queries(matrix, direction, block_bytes):
         block = cells
         if equal is not None:
@@ -114,7 +115,8 @@ def top(
 
 def _best_of_block(cells: Cells, k: int, generator: np.random.Generator | None) -> Top:
     block = np.ascontiguousarray(cells)
-    query, place = np.nonzero(block >= _kth_best(block, k)[:, None])
+    least = _kth_best(block, k)
+    query, place = np.nonzero(block >= least[:, None])
     scores = block[query, place].astype(np.float64)
     order: np.ndarray = place
     if generator is not None:

@@ -320,10 +320,12 @@ def _swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:
     """
     generator = np.random.default_rng(seed)
     # A byte is drawn for eight test sets.
-    most = max(8, min(SETS_AT_ONCE, SIGNS_AT_ONCE // images // 8 * 8))
+    whole_bytes = SIGNS_AT_ONCE // images // 8 * 8
+    most = max(8, min(SETS_AT_ONCE, whole_bytes))
     for start in range(0, samples, most):
         count = min(most, samples - start)
-        drawn = generator.integers(0, 256, (images, math.ceil(count / 8)), np.uint8)
+        size = (images, math.ceil(count / 8))
+        drawn = generator.integers(0, 256, size, np.uint8)
         signs = np.unpackbits(drawn, axis=1, count=count)
         yield np.cumsum(signs, axis=0, dtype=np.int32)
 
