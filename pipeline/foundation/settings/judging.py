@@ -117,17 +117,17 @@ def load_for_judging(path: Path) -> JudgeSettings | None:
         `load` checks all sections, and says what is wrong.
     """
     shipped = written.shipped()
-    given = written.sections_of(path)
-    if not given.keys() <= shipped.keys() | written.BESIDE:
+    given_sections = written.sections_of(path)
+    if not given_sections.keys() <= shipped.keys() | written.BESIDE:
         return None
     sections = {}
-    for name in JudgeSettings.model_fields:
-        section = given.get(name)
+    for section_name in JudgeSettings.model_fields:
+        section = given_sections.get(section_name)
         if section is None:
             section = {}
         if not isinstance(section, Mapping):
             return None
-        sections[name] = {**shipped.get(name, {}), **section}
+        sections[section_name] = {**shipped.get(section_name, {}), **section}
     try:
         return JudgeSettings.model_validate(from_json(json.dumps(sections)))
     except (ValidationError, InputError):

@@ -52,12 +52,12 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     user_settings = written.sections_of(path)
     in_files = _recipes(path.parent / RECIPES)
     try:
-        tree = _complete(_over(_over(_shipped(), {"recipes": in_files}), user_settings))
+        shipped = _over(_shipped(), {"recipes": in_files})
+        tree = _complete(_over(shipped, user_settings))
         settings = Settings.model_validate(from_json(json.dumps(tree)))
         if changes:
-            tree = settings.model_dump(
-                mode="json", by_alias=True
-            )  # with all sections, each a copy of its own
+            # With all sections, each a copy of its own.
+            tree = settings.model_dump(mode="json", by_alias=True)
             for change in sorted(changes, key=_depth):
                 _change(tree, change)
             settings = Settings.model_validate(tree)
@@ -65,7 +65,8 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
         fault = first_fault(error, Settings)
         if fault.startswith("-S "):
             raise
-        raise InputError(f"{_file_of(fault, path, in_files, user_settings)}: {fault}") from None
+        settings_file = _file_of(fault, path, in_files, user_settings)
+        raise InputError(f"{settings_file}: {fault}") from None
     for dataset, preset in settings.presets.items():
         if preset not in settings.features:
             raise InputError(
@@ -98,29 +99,30 @@ def _over(below: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Lay given settings over those `below`. A section that is no mapping replaces the other; the
     check refuses it.
     """
-    merged = dict(below)
-    for name, section in given.items():
-        under = below.get(name)
-        if section is None and isinstance(under, Mapping):
+    merged_sections = dict(below)
+    for section_name, section in given.items():
+        section_below = below.get(section_name)
+        if section is None and isinstance(section_below, Mapping):
             continue  # all of its lines are comments
-        if not isinstance(under, Mapping) or not isinstance(section, Mapping):
-            merged[name] = section
-        elif name == "recipes":
-            merged[name] = over(under, both_sides(section), _needed(Recipe))
-        elif name == "training":
-            merged[name] = over(under, section, _needed(Training))
-        elif name == "finetuning":
-            merged[name] = over(under, section, _needed(FineTuning))
-        elif name == "features":
-            presets = dict(under)
+        if not isinstance(section_below, Mapping) or not isinstance(section, Mapping):
+            merged_sections[section_name] = section
+        elif section_name == "recipes":
+            recipes = both_sides(section)
+            merged_sections[section_name] = over(section_below, recipes, _needed(Recipe))
+        elif section_name == "training":
+            merged_sections[section_name] = over(section_below, section, _needed(Training))
+        elif section_name == "finetuning":
+            merged_sections[section_name] = over(section_below, section, _needed(FineTuning))
+        elif section_name == "features":
+            presets = dict(section_below)
             for preset, features in section.items():
                 presets[preset] = features
                 if isinstance(features, Mapping):
-                    presets[preset] = over(under.get(preset, {}), features, ("engine",))
-            merged[name] = presets
+                    presets[preset] = over(section_below.get(preset, {}), features, ("engine",))
+            merged_sections[section_name] = presets
         else:
-            merged[name] = {**under, **section}
-    return merged
+            merged_sections[section_name] = {**section_below, **section}
+    return merged_sections
 
 
 def _needed(section: type[Recipe | Training | FineTuning]) -> list[str]:
@@ -156,14 +158,12 @@ def over(
     """Lay sections over those of the same name; keys are replaced as a whole, not merged."""
     merged = {**below, **given}
     for name, section in given.items():
-        under = below.get(name)
-        if (
-            isinstance(under, Mapping)
-            and isinstance(section, Mapping)
-            and "base" not in section
-            and not section.keys() >= set(whole)
-        ):
-            merged[name] = {**under, **section}
+        section_below = below.get(name)
+        if not isinstance(section_below, Mapping) or not isinstance(section, Mapping):
+            continue
+        is_whole = section.keys() >= set(whole)
+        if "base" not in section and not is_whole:
+            merged[name] = {**section_below, **section}
     return merged
 
 
@@ -210,10 +210,10 @@ def both_sides(recipes: Mapping[str, Any]) -> dict[str, Any]:
     completed = dict(recipes)
     for name, recipe in recipes.items():
         if isinstance(recipe, Mapping) and "pooling" in recipe:
-            twice = [side for side in SIDES if side in recipe]
-            if twice:
+            sides_given = [side for side in SIDES if side in recipe]
+            if sides_given:
                 raise InputError(
-                    f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {twice[0]}"
+                    f"recipes.{name}: pooling sets {' and '.join(SIDES)}; leave out {sides_given[0]}"
                 )
             one_side = {key: value for key, value in recipe.items() if key != "pooling"}
             completed[name] = one_side | dict.fromkeys(SIDES, recipe["pooling"])
@@ -226,19 +226,19 @@ def _file_of(
     """The file with the fault: the settings file, or the recipe's own file if the settings do not
     give the key.
     """
-    place = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
-    if place is None or place[1] not in in_files:
+    recipe_key = re.match(r"recipes\.([^.:]+)(?:\.(\w+))?", fault)
+    if recipe_key is None or recipe_key[1] not in in_files:
         return path
     recipes = of_user.get("recipes")
-    given = None
+    given_recipe = None
     if isinstance(recipes, Mapping):
-        given = recipes.get(place[1])
-    keys = {place[2]}
-    if place[2] in SIDES:
+        given_recipe = recipes.get(recipe_key[1])
+    keys = {recipe_key[2]}
+    if recipe_key[2] in SIDES:
         keys.add("pooling")
-    if isinstance(given, Mapping) and keys & given.keys():
+    if isinstance(given_recipe, Mapping) and keys & given_recipe.keys():
         return path
-    return path.parent / RECIPES / f"{place[1]}.yaml"
+    return path.parent / RECIPES / f"{recipe_key[1]}.yaml"
 
 
 def _depth(change: str) -> int:
@@ -250,46 +250,46 @@ def _depth(change: str) -> int:
 
 
 def _change(tree: Any, change: str) -> None:
-    path, equals, text = change.partition("=")
+    path, equals, yaml_text = change.partition("=")
     keys = path.strip().split(".")
     if not equals or not all(keys):
         raise InputError(f"-S {change}: expected key.path=value")
     if keys[0] == "recipes" and keys[2:3] == ["pooling"]:
         for side in SIDES:  # for both of which it stands, as in the file
             of_side = ".".join(["recipes", keys[1], side, *keys[3:]])
-            _change(tree, f"{of_side}={text}")
+            _change(tree, f"{of_side}={yaml_text}")
         return
     if keys[0] == "training" and len(keys) > 2:
         _own_training(tree, keys[1])
-    node = tree
+    section = tree
     for above, key, below in zip(["", *keys], keys[:-1], keys[1:], strict=False):
-        if not isinstance(node, dict):
+        if not isinstance(section, dict):
             raise InputError(f"-S {change}: {unknown('section', key, ())}")
         # A text encoder's options, or a feature, of which none are given yet.
         if above == "texts" or below == "engine":
-            node.setdefault(key, {})
-        if key not in node:
-            raise InputError(f"-S {change}: {unknown('section', key, node)}")
-        if node[key] is None:
-            node[key] = {}
-        node = node[key]
-    if not isinstance(node, dict):
+            section.setdefault(key, {})
+        if key not in section:
+            raise InputError(f"-S {change}: {unknown('section', key, section)}")
+        if section[key] is None:
+            section[key] = {}
+        section = section[key]
+    if not isinstance(section, dict):
         raise InputError(f"-S {change}: {'.'.join(keys[:-1])} is not a section")
     with refusing(
         ValueError, lambda error: f"-S {change}: the value is not readable as YAML: {error}"
     ):
-        value = from_yaml(text)
-    part = node.get(keys[-1])
-    if isinstance(value, str) and isinstance(part, dict):
+        new_setting = from_yaml(yaml_text)
+    part_settings = section.get(keys[-1])
+    if isinstance(new_setting, str) and isinstance(part_settings, dict):
         # A part's name alone; its options may follow.
-        named = {key: value for key in PART_KEYS if key in part}
-        if named:
-            value = named
-            if named.items() <= part.items():
-                value = part
-    if keys[-1] in PART_KEYS and node.get(keys[-1], value) != value:
-        node.clear()  # the options of one part mean nothing to another
-    node[keys[-1]] = value
+        named_part = {key: new_setting for key in PART_KEYS if key in part_settings}
+        if named_part:
+            new_setting = named_part
+            if named_part.items() <= part_settings.items():
+                new_setting = part_settings
+    if keys[-1] in PART_KEYS and section.get(keys[-1], new_setting) != new_setting:
+        section.clear()  # the options of one part mean nothing to another
+    section[keys[-1]] = new_setting
 
 
 def _own_training(tree: Any, dataset: str) -> None:

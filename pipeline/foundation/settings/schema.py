@@ -74,8 +74,9 @@ class Synthetic(Section):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        (least, most), (first, last) = self.tested, self.seen
-        if not least < first <= last < most:
+        smallest, largest = self.tested
+        first_seen, last_seen = self.seen
+        if not smallest < first_seen <= last_seen < largest:
             raise ValueError(
                 f"sizes seen must be within those tested, with some on either side, got {self.seen} and "
                 f"{self.tested}"

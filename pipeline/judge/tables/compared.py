@@ -199,18 +199,18 @@ def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[s
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
     """A panel, without the column of what would suffice if all differences are significant."""
-    shortened = {}
+    without_needs = {}
     for title, rows in groups.items():
         if any(row[-1] for row in rows):
             return grid(headings, groups)
-        shortened[title] = [row[:-1] for row in rows]
-    return grid(headings[:-1], shortened)
+        without_needs[title] = [row[:-1] for row in rows]
+    return grid(headings[:-1], without_needs)
 
 
 def _keys(names: Sequence[str]) -> Sequence[str]:
     if len(names) == 2:
         return "AB"
-    return [str(number) for number in range(1, len(names) + 1)]
+    return [str(system) for system in range(1, len(names) + 1)]
 
 
 def _keyed(names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -213,9 +213,9 @@ def _cells(
     """A row's cells; the label that names what was measured has the row's marks."""
     labels = [column.heading for column in columns[: len(row.header.labels)]]
     marked_label = len(labels) - 1
-    for name in ("Features", "Feature Type", "Method"):
-        if name in labels:
-            marked_label = labels.index(name)
+    for heading in ("Features", "Feature Type", "Method"):
+        if heading in labels:
+            marked_label = labels.index(heading)
             break
     for index, label in enumerate(row.header.labels):
         marks = row.header.marks if index == marked_label else ()

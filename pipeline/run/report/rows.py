@@ -50,13 +50,13 @@ SHEET = RetrievalTable(
 def benchmark(name: str) -> Benchmark:
     """Look up the benchmark of NAME or NAME:METHOD,…."""
     # Never "did you mean": that one has other numbers.
-    key = name.partition(":")[0].lower()
-    if key not in BENCHMARKS:
+    benchmark_name = name.partition(":")[0].lower()
+    if benchmark_name not in BENCHMARKS:
         raise InputError(
             f"--beside {name}: no published rows of it are shipped; there are those of "
             f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone"
         )
-    return BENCHMARKS[key]
+    return BENCHMARKS[benchmark_name]
 
 
 def table(results: Results, beside: str | None = None) -> Table:

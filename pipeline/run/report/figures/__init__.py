@@ -60,10 +60,12 @@ def index(sections: Iterable[str], missing: Mapping[str, str]) -> str:
     """The Markdown page of all figures' sections; missing: figure that was left out -> what it
     needs.
     """
-    parts = ["# Figures\n", *sections]
+    figure_sections = ["# Figures\n", *sections]
     if missing:
-        parts.append("## Left out\n")
-        for name, needed in missing.items():
-            parts.append(f"- {markdown.escape(name)}: needs {markdown.escape(needed)}")
-        parts.append("")
-    return "\n".join(parts)
+        figure_sections.append("## Left out\n")
+        for figure, needed_inputs in missing.items():
+            figure_sections.append(
+                f"- {markdown.escape(figure)}: needs {markdown.escape(needed_inputs)}"
+            )
+        figure_sections.append("")
+    return "\n".join(figure_sections)

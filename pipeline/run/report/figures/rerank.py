@@ -37,17 +37,23 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
             "train -S training.NAME.images=1000`, and `pipeline evaluate`"
         )
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.5)
-    rows: list[dict[str, object]] = []
+    csv_rows: list[dict[str, object]] = []
     members: list[Member] = []
     most_seeds = 0
-    for number, points in enumerate(lines):
+    for line_number, points in enumerate(lines):
         sizes = sorted(points)
         label = points[sizes[-1]].label()
         sums = {size: points[size].values[RSUM] for size in sizes}
-        drawing.plot_mean(axes, sums, label, LINES[number % len(LINES)])
+        drawing.plot_mean(axes, sums, label, LINES[line_number % len(LINES)])
         for size in sizes:
-            for name, rsum in zip(points[size].systems, sums[size], strict=True):
-                rows.append({"system": name, "label": label, "images": size, "RSUM": rsum})
+            for system_name, rsum in zip(points[size].systems, sums[size], strict=True):
+                csv_row: dict[str, object] = {
+                    "system": system_name,
+                    "label": label,
+                    "images": size,
+                    "RSUM": rsum,
+                }
+                csv_rows.append(csv_row)
         for system in points.values():
             members += system.members
             most_seeds = max(most_seeds, len(system.systems))
@@ -60,7 +66,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
         images=origin.images,
         seeds=drawing.seeds_sentence(most_seeds),
     )
-    return Drawing(figure, caption, pd.DataFrame(rows), members=members)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=members)
 
 
 def _lines(
@@ -117,40 +123,40 @@ def draw_half_size(inputs: FigureInputs) -> Drawing:
             "a cross-encoder with all layers and one with fewer: train a recipe with architecture: "
             "{name: cross, layers: [0, 2, 4]} beside its base, and `pipeline evaluate`"
         )
-    counts = {head.name: head.parameters for head in inputs.heads}
+    parameters_of_head = {head.name: head.parameters for head in inputs.heads}
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.6)
-    rows: list[dict[str, object]] = []
+    csv_rows: list[dict[str, object]] = []
     members: list[Member] = []
-    for place, pair in enumerate(pairs):
+    for bar_position, pair in enumerate(pairs):
         for fewer, system in pair.items():
             layers, colour = LAYERS[fewer]
             rsum = system.mean(RSUM)
-            parameters = sum(counts.get(member.head, 0) for member in system.members)
-            size = "?"
+            parameters = sum(parameters_of_head.get(member.head, 0) for member in system.members)
+            parameters_text = "?"
             if parameters:
-                size = f"{parameters / 1e6:.1f} M"
-            x = place - 0.2
+                parameters_text = f"{parameters / 1e6:.1f} M"
+            x = bar_position - 0.2
             if fewer:
-                x = place + 0.2
+                x = bar_position + 0.2
             # One entry of each colour in the legend.
-            label = layers if place == 0 else None
+            label = layers if bar_position == 0 else None
             axes.bar(x, rsum, 0.36, color=colour, label=label)
-            axes.annotate(size, (x, rsum), ha="center", va="bottom", fontsize=7)
-            row: dict[str, object] = {
+            axes.annotate(parameters_text, (x, rsum), ha="center", va="bottom", fontsize=7)
+            csv_row: dict[str, object] = {
                 "system": system.systems[0],
                 "part": system.part,
                 "layers": layers,
                 "parameters": parameters or None,
                 "RSUM": rsum,
             }
-            rows.append(row)
+            csv_rows.append(csv_row)
             members += system.members
     split = pairs[0][False].origin.split
     axes.set_xticks(range(len(pairs)), [pair[False].part for pair in pairs])
     axes.set(ylabel=f"RSUM on {split}")
     drawing.legend_above(axes)
     caption = inputs.caption("half_size", split=split)
-    return Drawing(figure, caption, pd.DataFrame(rows), members=members)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=members)
 
 
 def _pairs(systems: Sequence[MeasuredSystem]) -> list[Mapping[bool, MeasuredSystem]]:

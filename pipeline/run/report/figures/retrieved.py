@@ -131,19 +131,19 @@ def draw_images(inputs: FigureInputs) -> Drawing:
         squeeze=False,
         width_ratios=[1.6, *[1] * photographs],
     )
-    table = []
+    csv_rows = []
     for axes, example in zip(rows, chosen, strict=True):
         _images_row(axes, gallery, example)
         right = gallery.relevant("t2i", example.query)
-        for number, image in enumerate(example.shown, start=1):
-            row = {
+        for place, image in enumerate(example.shown, start=1):
+            csv_row = {
                 "caption": gallery.captions[example.query],
                 "ground_truth_rank": example.rank,
-                "place": number,
+                "place": place,
                 "file": gallery.files[image],
                 "right": image in right,
             }
-            table.append(row)
+            csv_rows.append(csv_row)
     caption = inputs.caption(
         "retrieved_images",
         shown=SHOWN,
@@ -151,7 +151,7 @@ def draw_images(inputs: FigureInputs) -> Drawing:
         count=len(gallery.files),
         chosen=how_chosen("t2i", successes, failures, SHOWN),
     )
-    return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=gallery.members, wide=True)
 
 
 def _images_row(axes: Sequence[Axes], gallery: Gallery, example: Example) -> None:
@@ -185,23 +185,23 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
     """
     gallery, successes, failures = _chosen(inputs, "i2t")
     chosen = [*successes, *failures]
-    texts = []
-    table = []
+    caption_lines = []
+    csv_rows = []
     for example in chosen:
         relevant = gallery.relevant("i2t", example.query)
         captions = [gallery.captions[number] for number in example.shown]
         lines = [_lines(caption) for caption in captions]
-        texts.append(lines)
+        caption_lines.append(lines)
         for place, (number, caption) in enumerate(zip(example.shown, captions, strict=True), 1):
-            row = {
+            csv_row = {
                 "file": gallery.files[example.query],
                 "ground_truth_rank": example.rank,
                 "place": place,
                 "caption": caption,
                 "right": number in relevant,
             }
-            table.append(row)
-    heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in texts]
+            csv_rows.append(csv_row)
+    heights = [max(1.05, LINE * (1 + sum(map(len, lines)))) for lines in caption_lines]
     figure, rows = drawing.subplots(
         PAGE_WIDTH,
         sum(heights),
@@ -211,7 +211,7 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
         width_ratios=[1, PAGE_WIDTH - 1],
         height_ratios=heights,
     )
-    for (photograph, text), example, lines in zip(rows, chosen, texts, strict=True):
+    for (photograph, text), example, lines in zip(rows, chosen, caption_lines, strict=True):
         _captions_row(photograph, text, gallery, example, lines)
     is_judged = gallery.pool.relevance is not None
     caption = inputs.caption(
@@ -222,7 +222,7 @@ def draw_captions(inputs: FigureInputs) -> Drawing:
         right="Right captions" if is_judged else "The image's own captions",
         chosen=how_chosen("i2t", successes, failures, SHOWN),
     )
-    return Drawing(figure, caption, pd.DataFrame(table), members=gallery.members, wide=True)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=gallery.members, wide=True)
 
 
 def _lines(caption: str) -> list[str]:

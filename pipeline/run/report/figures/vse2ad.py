@@ -28,46 +28,46 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     """
     pair = _pair(inputs.preferred_first(inputs.trained, "vse2ad"))
     figure, (axes, printed) = drawing.subplots(drawing.COLUMN_WIDTH, 3.6, 2, 1)
-    rows: list[dict[str, object]] = []
+    csv_rows: list[dict[str, object]] = []
     members = []
     for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
-        values: dict[int, list[float]] = defaultdict(list)
+        rsum_of_epochs: dict[int, list[float]] = defaultdict(list)
         for head in heads:
             members.append(head.member)
             for epoch in head.history:
                 epochs = int(epoch["epoch"])
-                values[epochs].append(epoch["RSUM"])
-                row = {
+                rsum_of_epochs[epochs].append(epoch["RSUM"])
+                csv_row = {
                     "objective": objective,
                     "head": head.name,
                     "seed": head.request.seed,
                     "epochs": epochs,
                     "RSUM": epoch["RSUM"],
                 }
-                rows.append(row)
-        drawing.plot_mean(axes, values, _label(heads[0]), line)
+                csv_rows.append(csv_row)
+        drawing.plot_mean(axes, rsum_of_epochs, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     drawing.legend_above(axes)
     _plot_published(printed)
-    first = pair["adopt"][0]
+    first_head = pair["adopt"][0]
     caption = inputs.caption(
         "training_curve",
-        first,
-        first=_label(first),
+        first_head,
+        first=_label(first_head),
         second=_label(pair["triplet"][0]),
         seeds=drawing.seeds_sentence(max(map(len, pair.values()))),
     )
     for objective, column in PUBLISHED.items():
         for point in published.training_curve():
-            row = {
+            csv_row = {
                 "objective": objective,
                 "head": "published",
                 "epochs": point["epochs"],
                 "RSUM": point[column],
             }
-            rows.append(row)
-    return Drawing(figure, caption, pd.DataFrame(rows), members=members)
+            csv_rows.append(csv_row)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=members)
 
 
 def _pair(heads: Sequence[TrainedHead]) -> dict[str, list[TrainedHead]]:

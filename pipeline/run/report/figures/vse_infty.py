@@ -157,7 +157,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         raise MissingInputs(f"torch: {extras.line('training')}")
     heads = _with_gpo(inputs)
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
-    rows = []
+    csv_rows = []
     for line, head in zip(LINES, heads, strict=False):
         feature = head.request.feature
         sizes = {"image": inputs.items[feature], "text": CAPTION_TOKENS}
@@ -167,9 +167,9 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
             label = f"{feature}, N = {size}"
             # A marker on each of many positions would hide the line.
             axes.plot(positions, theta, label=label, markevery=max(1, size // 16), **line)
-            for position, value in enumerate(theta, start=1):
-                row = {"head": head.name, "side": side, "position": position}
-                rows.append({**row, "coefficient": float(value)})
+            for position, coefficient in enumerate(theta, start=1):
+                csv_row = {"head": head.name, "side": side, "position": position}
+                csv_rows.append({**csv_row, "coefficient": float(coefficient)})
     for axes, title in zip(panels, ("images", "captions"), strict=True):
         axes.set(
             xlabel=f"{title}: position after sorting (1 = greatest)",
@@ -179,7 +179,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
         drawing.legend_above(axes)
     caption = inputs.caption("pooling_coefficients", heads[0], tokens=CAPTION_TOKENS)
     members = [head.member for head in heads]
-    return Drawing(figure, caption, pd.DataFrame(rows), members=members, wide=True)
+    return Drawing(figure, caption, pd.DataFrame(csv_rows), members=members, wide=True)
 
 
 def _with_gpo(inputs: FigureInputs) -> list[TrainedHead]:
@@ -236,15 +236,15 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
     """
     if not inputs.throughput:
         raise MissingInputs("results/throughput.json: run `pipeline lab throughput`")
-    table = pd.DataFrame(inputs.throughput["pools"])
+    seconds_of_pools = pd.DataFrame(inputs.throughput["pools"])
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
-    lines = LINES[1::-1] + LINES[2:]
-    for line, (column, label) in zip(lines, SYSTEMS.items(), strict=False):
-        axes.plot(table["images"], table[column], label=label, **line)
+    line_styles = LINES[1::-1] + LINES[2:]
+    for line_style, (column, label) in zip(line_styles, SYSTEMS.items(), strict=False):
+        axes.plot(seconds_of_pools["images"], seconds_of_pools[column], label=label, **line_style)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
     axes.legend()
     busy = ""
     if inputs.throughput.get("busy"):
         busy = " Other work ran on the machine meanwhile; time it again."
     caption = inputs.caption("retrieval_time", how=inputs.throughput["methods"]["pools"], busy=busy)
-    return Drawing(figure, caption, table)
+    return Drawing(figure, caption, seconds_of_pools)

@@ -64,8 +64,8 @@ def _groups(sums: Floats) -> list[Ids]:
     """The positions of sums that agree up to rounding, two or more each."""
     order = np.argsort(sums, kind="stable")
     ascending = sums[order]
-    apart = np.diff(ascending) > 1e-12 * np.abs(ascending[1:]) + 1e-300
-    groups = np.split(order, np.flatnonzero(apart) + 1)
+    is_apart = np.diff(ascending) > 1e-12 * np.abs(ascending[1:]) + 1e-300
+    groups = np.split(order, np.flatnonzero(is_apart) + 1)
     return [np.sort(group) for group in groups if len(group) > 1]
 
 
@@ -73,20 +73,23 @@ def nearly_equal(vectors: Floats, most: int) -> tuple[int, list[Near]]:
     """Count the pairs of vectors [N, D] with a cosine of `ALIKE` or more, and list the closest,
     best first.
     """
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, length, out=np.zeros(vectors.shape, np.float32), where=length > 0)
+    vector_lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit_vectors = np.divide(
+        vectors, vector_lengths, out=np.zeros(vectors.shape, np.float32), where=vector_lengths > 0
+    )
     count = 0
     closest: list[Near] = []
-    for part in _parts(len(unit), len(unit)):
-        cosines = unit[part] @ unit.T
+    for part in _parts(len(unit_vectors), len(unit_vectors)):
+        cosines = unit_vectors[part] @ unit_vectors.T
         rows, second = np.nonzero(cosines >= ALIKE)
         first = rows + part.start
         is_pair = second > first
         count += int(is_pair.sum())
         first = first[is_pair]
         second = second[is_pair]
-        values = cosines[rows[is_pair], second]
-        for place in np.argsort(-values, kind="stable")[:most]:
-            closest.append(Near(int(first[place]), int(second[place]), float(values[place])))
+        cosine_of_pair = cosines[rows[is_pair], second]
+        for pair in np.argsort(-cosine_of_pair, kind="stable")[:most]:
+            cosine = float(cosine_of_pair[pair])
+            closest.append(Near(int(first[pair]), int(second[pair]), cosine))
         closest = sorted(closest, key=lambda pair: -pair.cosine)[:most]
     return count, closest

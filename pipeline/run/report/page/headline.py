@@ -301,9 +301,9 @@ def _row(
         cell = system.cell(column, _interval(system, column, metrics))
         numbers[column] = replace(cell, bold="black" if column in best else None)
     languages = {}
-    for name in system.values:
-        if name.direction and name.metric == "mR":
-            languages[name.direction] = system.cell(name)
+    for statistic in system.values:
+        if statistic.direction and statistic.metric == "mR":
+            languages[statistic.direction] = system.cell(statistic)
     visual = names.features(origin.visual)
     text = names.encoder(origin.text)
     title = names.method(origin.recipe, origin.visual)

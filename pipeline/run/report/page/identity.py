@@ -32,11 +32,11 @@ def of_run(
     """Compose the identity of a run from the records of its results, systems and heads. data: the
     data in words.
     """
-    measured = [result.record for result in metrics.values()]
-    made = list(measured)
-    made += [system.record for system in scored.values() if system.record]
-    made += [head.record for head in heads]
-    facts = of_machines(_machines(measured), _machines(made))
+    records_of_results = [result.record for result in metrics.values()]
+    records = list(records_of_results)
+    records += [system.record for system in scored.values() if system.record]
+    records += [head.record for head in heads]
+    facts = of_machines(_machines(records_of_results), _machines(records))
     manifests = set()
     for result in metrics.values():
         if result.made.manifest:
@@ -48,8 +48,8 @@ def of_run(
     facts["Systems"] = f"{len(evaluated)} evaluated"
     if heads:
         facts["Systems"] += f", of {counted(len(heads), 'head')} trained here"
-    stated = {heading: text for heading, text in facts.items() if text}
-    return Identity(stated, _commands(metrics, scored, heads, features))
+    stated_facts = {heading: fact for heading, fact in facts.items() if fact}
+    return Identity(stated_facts, _commands(metrics, scored, heads, features))
 
 
 def _machines(records: Iterable[Record]) -> list[Mapping[str, Any]]:
@@ -84,8 +84,8 @@ def _values(machines: Sequence[Mapping[str, Any]], key: str) -> list[str]:
     return [str(machine[key]) for machine in machines if key in machine]
 
 
-def _once(texts: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(texts))
+def _once(facts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(facts))
 
 
 def _commands(
@@ -106,14 +106,14 @@ def _commands(
         if member.given:
             given[f"add {member.head} …"] = None
     commands = ["manifest"]
-    for name in features:
-        making = imported.get(name, "extract")
-        commands.append(f"{making} --feature {name}")
+    for feature in features:
+        feature_command = imported.get(feature, "extract")
+        commands.append(f"{feature_command} --feature {feature}")
     for head in heads:
         if head.history:
-            asked = head.request
-            which = f"--recipe {asked.name} --feature {asked.feature} --text {asked.text}"
-            commands.append(f"train {which} --seed {asked.seed}")
+            trained_head = head.request
+            head_options = f"--recipe {trained_head.name} --feature {trained_head.feature} --text {trained_head.text}"
+            commands.append(f"train {head_options} --seed {trained_head.seed}")
     commands += given
     if any(member.encoder for member in members):
         commands.append("embed")

@@ -53,11 +53,11 @@ class Effect:
     @property
     def largest(self) -> float:
         """The largest absolute end of an interval, which is the scale of the drawing."""
-        ends = []
+        interval_ends = []
         for part in self.parts:
             rsum = part.found["RSUM"]
-            ends += [abs(rsum["difference"]), *map(abs, rsum["interval"])]
-        return max(ends) or 1.0
+            interval_ends += [abs(rsum["difference"]), *map(abs, rsum["interval"])]
+        return max(interval_ends) or 1.0
 
 
 def effects(
@@ -72,35 +72,39 @@ def effects(
     for parts in ensembles.values():
         for path in parts.values():
             stores[path] = System.open(path).check()
-    known: dict[frozenset[Path], Metrics] = {}
+    metrics_of_members: dict[frozenset[Path], Metrics] = {}
 
     def measured(paths: Sequence[Path]) -> Metrics:
-        key = frozenset(paths)
-        if key not in known:
+        members_key = frozenset(paths)
+        if members_key not in metrics_of_members:
             progress(" + ".join(path.stem for path in paths))
             pool = judged(fuse([stores[path] for path in paths]))
-            known[key] = evaluate(
+            metrics_of_members[members_key] = evaluate(
                 pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes
             )
-        return known[key]
+        return metrics_of_members[members_key]
 
-    several = {name: list(parts.items()) for name, parts in ensembles.items() if len(parts) > 1}
+    members_of_ensembles = {
+        name: list(parts.items()) for name, parts in ensembles.items() if len(parts) > 1
+    }
     pairs = []
-    for members in several.values():
+    for members in members_of_ensembles.values():
         paths = [path for _, path in members]
         for path in paths:
-            without = measured([other for other in paths if other != path])
-            pairs.append(([without], [measured(paths)]))
+            ensemble_without = measured([other for other in paths if other != path])
+            pairs.append(([ensemble_without], [measured(paths)]))
     # All are shown together.
     contrasts = iter(contrast.together(pairs, settings.resamples, settings.seed))
     effects = []
-    for name, members in several.items():
-        whole = measured([path for _, path in members])
-        shown = []
+    for name, members in members_of_ensembles.items():
+        whole_ensemble = measured([path for _, path in members])
+        added_by_members = []
         for member, path in members:
             alone = measured([path])
-            shown.append(Part(member, number(alone.rsum), next(contrasts)))
-        effects.append(Effect(name, protocol_named(protocol).name, number(whole.rsum), shown))
+            added_by_members.append(Part(member, number(alone.rsum), next(contrasts)))
+        rules = protocol_named(protocol)
+        rsum = number(whole_ensemble.rsum)
+        effects.append(Effect(name, rules.name, rsum, added_by_members))
     return effects
 
 

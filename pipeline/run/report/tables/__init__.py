@@ -14,14 +14,14 @@ def _places(paper: str, numbers: str, otherwise: str = "", ablations: str = "") 
     errors.
     """
     defined_in = {}
-    for number in numbers.split():
-        name = f"{paper}_table{number}"
-        table = f"{paper}:TABLE{number.upper()}"
-        if number in otherwise.split():
-            table = f"times_and_errors:TABLE{number.upper()}"
-        if number in ablations.split():
-            table = f"ablations:TABLES.{name}"
-        defined_in[name] = f"pipeline.run.report.tables.{table}.build"
+    for table_number in numbers.split():
+        table_name = f"{paper}_table{table_number}"
+        defined_at = f"{paper}:TABLE{table_number.upper()}"
+        if table_number in otherwise.split():
+            defined_at = f"times_and_errors:TABLE{table_number.upper()}"
+        if table_number in ablations.split():
+            defined_at = f"ablations:TABLES.{table_name}"
+        defined_in[table_name] = f"pipeline.run.report.tables.{defined_at}.build"
     return defined_in
 
 

@@ -173,8 +173,8 @@ def _measured_k(system: MeasuredSystem) -> RowHeader | None:
 
 
 def _published_sum(row: PublishedRow) -> RowHeader:
-    how = "scorer alone" if row["sum"] == "none" else row["sum"]
-    return RowHeader((how, row["lambda"], row.label), group=row["method"])
+    scorer_and_sum = "scorer alone" if row["sum"] == "none" else row["sum"]
+    return RowHeader((scorer_and_sum, row["lambda"], row.label), group=row["method"])
 
 
 def _measured_sum(system: MeasuredSystem) -> RowHeader | None:
