@@ -180,9 +180,11 @@ def _checksums(files: list[GalleryFile]) -> list[str]:
 def _state(file: str) -> list[int]:
     """Of an image in a tar or in Parquet, the state of that."""
     within = containers.inside(file)
-    if within is not None:
-        file, *_ = within
-    state = state_of(file)
+    if within is None:
+        state = state_of(file)
+    else:
+        container, *_ = within
+        state = state_of(container)
     if state is None:
         return [UNKNOWN] * len(STATE)
     return [number & LARGEST for number in state]
