@@ -37,12 +37,13 @@ def complete(options: CompletionOptions) -> None:
         return
     file, startup = _places(shell)
     _write(file, script)
+    source = f"source {shlex.quote(str(file))}"
     if startup:
-        _append(
-            startup,
-            f"{ZSH if shell == 'zsh' else ''}source {shlex.quote(str(file))}  # completes pipeline",
-        )
-    say(f"Open a new {shell}, or type: source {shlex.quote(str(file))}", err=False)
+        line = f"{source}  # completes pipeline"
+        if shell == "zsh":
+            line = f"{ZSH}{line}"
+        _append(startup, line)
+    say(f"Open a new {shell}, or type: {source}", err=False)
 
 
 def _places(shell: str) -> tuple[Path, Path | None]:
@@ -54,12 +55,10 @@ def _places(shell: str) -> tuple[Path, Path | None]:
     if shell == "bash":
         return data / "bash-completion" / "completions" / "pipeline", home / ".bashrc"
     if shell == "zsh":
-        return data / "zsh" / "site-functions" / "_pipeline", Path(
-            os.environ.get("ZDOTDIR") or home
-        ) / ".zshrc"
-    return Path(
-        os.environ.get("XDG_CONFIG_HOME") or home / ".config"
-    ) / "fish" / "completions" / "pipeline.fish", None
+        startup = Path(os.environ.get("ZDOTDIR") or home) / ".zshrc"
+        return data / "zsh" / "site-functions" / "_pipeline", startup
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return settings / "fish" / "completions" / "pipeline.fish", None
 
 
 def _write(file: Path, script: str) -> None:
@@ -72,7 +71,9 @@ def _write(file: Path, script: str) -> None:
 
 def _append(startup: Path, line: str) -> None:
     """Add a line to the file that a shell reads when it starts, unless it has the line."""
-    content = regular.content(startup) if startup.exists() else b""
+    content = b""
+    if startup.exists():
+        content = regular.content(startup)
     if line.encode() in content.splitlines():
         say(f"{startup}: up to date", err=False)
         return

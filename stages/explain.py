@@ -26,7 +26,9 @@ from stages.progress import Progress
 def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     """Print which differences of measurement give published numbers, nearest first."""
     numbers, row = printed.read(options.published)
-    folder = settings.evaluate.cxc
+    folder = None
+    if settings.evaluate.cxc:
+        folder = Path(settings.evaluate.cxc)
     embedded_again = None
     if options.encoder is not None:
         embedded_again = partial(cut_captions.open_encoder, options.encoder)
@@ -38,14 +40,16 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         options.columns,
         options.normalise,
         options.truth,
-        Path(folder) if folder else None,
+        folder,
         embedded_again,
         options.rules,
         row,
     )
     splits, split, chosen, system = source.open()
     named_systems.say_read_as(options.scores, system)
-    right = "merged" if options.truth.same_text else "own"
+    right = "own"
+    if options.truth.same_text:
+        right = "merged"
     if options.truth.qrels:
         right = "qrels"
     base = Measurement.by(chosen, options.ties, options.normalise, split, right)

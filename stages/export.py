@@ -22,19 +22,16 @@ def export(paths: Paths, settings: Settings, options: ExportOptions) -> None:
     if options.head.is_encoder:
         _export_encoder(paths, options.head, options.to, options.dataset, options.out)
         return
-    folder = options.head.head or paths.head(
-        options.dataset or settings.run.dataset, options.head.named
-    )
-    artefact = training.HeadArtefact.open(
-        folder
-    )  # a missing one is refused before torch is imported
+    dataset = options.dataset or settings.run.dataset
+    folder = options.head.head or paths.head(dataset, options.head.named)
+    # A missing one is refused before torch is imported.
+    artefact = training.HeadArtefact.open(folder)
     if options.to not in EXPORTERS:
         raise InputError(
             f"{options.head.named}: a head is written --to {' or '.join(EXPORTERS)}; {options.to} is for tuned:FOLDER"
         )
-    place = options.out or paths.exported(
-        options.dataset or artefact.dataset, f"{folder.name}-{options.to}"
-    )
+    dataset = options.dataset or artefact.dataset
+    place = options.out or paths.exported(dataset, f"{folder.name}-{options.to}")
     from pipeline.make.training.exporters.base import export as write
 
     with Progress(f"export {folder.name}", "step"):
@@ -52,17 +49,14 @@ def _export_encoder(
             f"{encoder.named}: was not trained on here, and is a model of another library already; "
             "expected a head or tuned:FOLDER"
         )
-    trained_on = Artefact.open(Path(place)).record.facts.get(
-        "trained_on", ""
-    )  # none of an unfinished one
-    place_out = out or paths.exported(dataset or trained_on, f"{encoder.called}-{to}")
+    facts = Artefact.open(Path(place)).record.facts
+    trained_on = dataset or facts.get("trained_on", "")  # none of an unfinished one
+    place_out = out or paths.exported(trained_on, f"{encoder.called}-{to}")
     from pipeline.make.dual_encoders.tuning import tuned  # and with it torch
 
     with Progress(f"export {encoder.called}", "step"):
         prompt = tuned.export(Path(place), to, place_out)
-    asks = (
-        ""
-        if prompt == "{}"
-        else f"; it was trained with the prompt {prompt!r}, so give it captions in this text"
-    )
-    say(f"{place_out}: {encoder.called} as a model of {to}{asks}", err=False)
+    said = f"{place_out}: {encoder.called} as a model of {to}"
+    if prompt != "{}":
+        said += f"; it was trained with the prompt {prompt!r}, so give it captions in this text"
+    say(said, err=False)

@@ -9,7 +9,7 @@ from datetime import timedelta
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pipeline.foundation.compute import cluster
 from pipeline.foundation.manifest import Manifest
@@ -48,7 +48,9 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     if target.is_made(options.images):
         say(f"{store}: nothing to do", err=False)
         return
-    imported_as = None if options.engine else target.imported()
+    imported_as = None
+    if not options.engine:
+        imported_as = target.imported()
     if imported_as is not None:
         say(
             f"{store}: nothing to do, it was imported and is reported as {imported_as}; to extract {options.feature} in its "
@@ -69,11 +71,13 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     target = replace(target, runtime=replace(target.runtime, device=several[0]))
     decoders = _counted_unless_auto(how.decoders)
     writers = _counted_unless_auto(how.writers)
+    engine = extraction.EngineSpec(target.engine, target.options, target.runtime)
+    images_folder = options.images or manifest.images_folder
     job = extraction.ExtractionJob(
         manifest,
-        options.images or manifest.images_folder,
+        images_folder,
         target.store,
-        extraction.EngineSpec(target.engine, target.options, target.runtime),
+        engine,
         how.batch_size,
         how.shard_images,
         how.compressor,
@@ -100,8 +104,9 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     with on_workers as place:
         if options.dry_run:
             estimate = extraction.estimate(job, place)
-            in_parallel = 1 if options.scheduler else count
-            say(*_forecast(store, job.noun, estimate, in_parallel), err=False)
+            if options.scheduler:
+                count = 1
+            say(*_forecast(store, job.noun, estimate, count), err=False)
             return
         began = time.time_ns()
         with Progress(f"extract {options.feature}", job.noun) as bar:
@@ -121,7 +126,9 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
 
 def _counted_unless_auto(count: int | Literal["auto"]) -> int | None:
     """A number of threads of the settings; None where the extraction is to choose it."""
-    return None if count == "auto" else count
+    if count == "auto":
+        return None
+    return count
 
 
 def _target(
@@ -136,7 +143,9 @@ def _target(
     """Compose the target: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
-    engine_options = chosen.options if name == chosen.engine else {}
+    engine_options: dict[str, Any] = {}
+    if name == chosen.engine:
+        engine_options = chosen.options
     return extraction.Target(
         paths.manifest(dataset),
         dataset,
@@ -190,7 +199,9 @@ def _runs_on_openvino(extract: Extract) -> bool:
 def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
     """An estimate as lines of text; noun: what is extracted."""
     engine = estimate.engine
-    one = f"an {noun}" if noun == "image" else f"a {noun}"
+    one = f"a {noun}"
+    if noun == "image":
+        one = f"an {noun}"
     of_items = counted(engine.items, "item")
     made = f"{store}: {engine.reported_as}, at most {of_items} of {engine.dimension} {one}"
     if not engine.trained:

@@ -31,7 +31,9 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
     """
     if options.retriever is None:
         for name, (retriever, scorer, step) in reranked(settings.run).items():
-            rules = protocol(step.protocol) if step.protocol else None
+            rules = None
+            if step.protocol:
+                rules = protocol(step.protocol)
             asked = replace(
                 options,
                 name=name,
@@ -43,7 +45,8 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
                 rules=rules,
             )
             job = _job(paths, settings, asked, step.options)
-            _rerank(replace(job, named=options.name is not None), options.workers)
+            job = replace(job, named=options.name is not None)
+            _rerank(job, options.workers)
         return
     if options.scorer is None:
         raise InputError(f"pipeline rerank --retriever {options.retriever}: expected --with SCORER")
@@ -52,10 +55,13 @@ def rerank_candidates(paths: Paths, settings: Settings, options: RerankOptions) 
         raise InputError(
             f"--name {name!r}: expected another name than the retriever's, of letters, digits and _ . + -"
         )
-    of_scorers = {step.scorer: step.options for step in reversed(settings.run.rerank)}
+    of_scorers = {}
+    for step in reversed(settings.run.rerank):
+        of_scorers[step.scorer] = step.options
     of_scorer = of_scorers.get(options.scorer, {})
     job = _job(paths, settings, replace(options, name=name), of_scorer)
-    _rerank(replace(job, named=options.name is not None), options.workers)
+    job = replace(job, named=options.name is not None)
+    _rerank(job, options.workers)
 
 
 def _job(
@@ -66,7 +72,9 @@ def _job(
     """
     dataset = asked.dataset or settings.run.dataset
     retriever = str(asked.retriever)
-    split = "val" if asked.tune else settings.score.split
+    split = settings.score.split
+    if asked.tune:
+        split = "val"
     place = paths.similarity(dataset, retriever, split)
     if asked.tune and not place.exists():
         raise InputError(
@@ -89,16 +97,10 @@ def _job(
     if asked.index is not None:
         pool = System.open_vectors(place)
     pool = in_languages(pool, paths)
-    source = PairSource(
-        paths,
-        asked.trained_on or dataset,
-        dataset,
-        dataset,
-        asked.device or settings.training_of(dataset).device,
-        asked.batch_size or settings.score.batch_size,
-        split,
-        of_scorer,
-    )
+    trained_on = asked.trained_on or dataset
+    device = asked.device or settings.training_of(dataset).device
+    batch_size = asked.batch_size or settings.score.batch_size
+    source = PairSource(paths, trained_on, dataset, dataset, device, batch_size, split, of_scorer)
     needs_weight = asked.combine != "scorer" and not asked.tune
     if not asked.tuned_on and needs_weight != (asked.weight is not None):
         raise InputError(
@@ -120,16 +122,18 @@ def _job(
     else:
         pool = store.among(distractors)
         rules = Protocol("enlarged")
+    combination = Combination(asked.combine, asked.weight or 0.0)
+    path = paths.similarity(dataset, str(asked.name), split)
     from pipeline.judge.systems.reranking import rerank  # and with it torch
 
     return rerank.Job(
-        path=paths.similarity(dataset, str(asked.name), split),
+        path=path,
         retriever=store,
         pool=pool,
         scorer=kind,
         source=source,
         k=asked.k,
-        how=Combination(asked.combine, asked.weight or 0.0),
+        how=combination,
         protocol=rules,
         distractors=distractors,
         tuned_on=asked.tuned_on,
@@ -167,5 +171,7 @@ def _rerank(job: rerank.Job, workers: Workers) -> None:
             f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
             err=False,
         )
-    scored = f"{counted(outcome.pairs, 'pair')} scored" if outcome.written else "nothing to do"
-    say(f"{job.path}: {scored}", err=False)
+    said = "nothing to do"
+    if outcome.written:
+        said = f"{counted(outcome.pairs, 'pair')} scored"
+    say(f"{job.path}: {said}", err=False)

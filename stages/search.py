@@ -35,11 +35,15 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
     thumbnails.
     """
     texts = _texts(options.text, options.image, options.file)
-    photograph = _decoded(options.image) if options.image else None
+    photograph = None
+    image = None
+    if options.image:
+        photograph = _decoded(options.image)
+        image = gallery_file.GalleryFile(str(options.image))
     INDEXES.module(options.index)
     find = options.find
     if find is None:
-        find = "images" if options.image is None else "captions"
+        find = "captions" if options.image else "images"
     # Searches often come in series, so digests of files that have not changed are remembered.
     remembered = Remembered(paths.digests)
     dataset = options.dataset or settings.run.dataset
@@ -55,7 +59,8 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
     side: Side = "image" if find == "images" else "caption"
     vectors = store.vectors(side)
     index = INDEXES.find(options.index)(vectors)
-    nearest = index.top(queries, min(options.top, len(vectors)))
+    most = min(options.top, len(vectors))
+    nearest = index.top(queries, most)
     shown = Manifest.load(paths.manifest(store.made_from.dataset))
     asked = [f"“{text}”" for text in texts] or [str(options.image)]
     if shown.digest != store.made_from.manifest:
@@ -64,13 +69,14 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
             "`pipeline score` or `pipeline embed` again"
         )
     of_queries = _hits(shown, store, find == "captions", *nearest)
-    image = gallery_file.GalleryFile(str(options.image)) if options.image else None
     sections = []
     for query, hits in zip(asked, of_queries, strict=True):
         sections.append(html.Section(query, hits, image))
     path = options.out or paths.root / "results" / "search.html"
     searched = f"{store.made_from.dataset} ({store.split})"
-    queries_named = sections[0].query if len(sections) == 1 else f"{len(sections)} texts"
+    queries_named = f"{len(sections)} texts"
+    if len(sections) == 1:
+        queries_named = sections[0].query
     title = f"{find.capitalize()} of {searched} nearest to {queries_named}, by {name}"
     atomic.write_text(path, html.search(title, sections))
     for section in sections:
@@ -80,7 +86,9 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
             text = hit.found
             if text is None:
                 text = next(iter(hit.captions), "")
-            file = hit.file.title if hit.file else "(no image)"
+            file = "(no image)"
+            if hit.file:
+                file = hit.file.title
             ranked = f"{hit.rank:>4}  {hit.similarity:.3f}  {hit.image_id:>8}"
             say(f"{ranked}  {file}  {text}", err=False)
     say(f"{path}: thumbnails of these, from {searched}", err=False)
@@ -111,7 +119,8 @@ def _store(
     if not place.exists():
         scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
         training.HeadArtefact.open(head)  # refuses, if there is no such head either
-    if head.is_dir() and not (place.exists() and System.open(place).has_vectors()):
+    has_vectors = place.exists() and System.open(place).has_vectors()
+    if head.is_dir() and not has_vectors:
         training.Head.open(head).require_embeddings()
     return System.open_vectors(place, remembered)
 
@@ -123,8 +132,10 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
     is_blank = text is not None and not text.strip()
     if is_blank or [text, image, file].count(None) != 2:
         raise InputError("give exactly one of a text, --image and --queries")
+    if text is not None:
+        return [text]
     if file is None:
-        return [text] if text is not None else []
+        return []
     with (
         refusing(
             (OSError, ValueError),
@@ -132,8 +143,8 @@ def _texts(text: str | None, image: Path | None, file: Path | None) -> list[str]
         ),
         refusing(FileNotFoundError, f"--queries {file}: no such file"),
     ):
-        text = regular.content(file).decode("utf-8-sig")
-        lines = [line.strip() for line in io.StringIO(text, newline=None)]
+        content = regular.content(file).decode("utf-8-sig")
+        lines = [line.strip() for line in io.StringIO(content, newline=None)]
     if not any(lines):
         raise InputError(f"--queries {file}: holds no text; give a query a line")
     return [line for line in lines if line]
@@ -195,7 +206,9 @@ def _hits(
 ) -> Iterator[list[html.Hit]]:
     """For each query, the found images, or the images of the found captions."""
     ids = manifest.images["image_id"].to_numpy()
-    rows = store.caption_image[candidates] if captions else candidates
+    rows = candidates
+    if captions:
+        rows = store.caption_image[candidates]
     images = of_owners(store.image_ids, rows)
     texts = manifest.rows(
         ["image_id", "caption_id", "caption"], lambda rows: rows[rows["image_id"].isin(images.flat)]

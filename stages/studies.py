@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from pipeline.foundation.files import atomic, results
@@ -28,26 +29,33 @@ def learn_patterns(paths: Paths, settings: Settings, options: SyntheticOptions) 
     """Train GPO's generators on known pooling patterns, as VSE∞ Table 11; write RMSE beside the
     published numbers.
     """
+    asked = settings.synthetic
+    generators = options.generators or GENERATORS
+    patterns = options.patterns or synthetic.PATTERNS
     with atomic.exclusive(paths.synthetic):  # results of earlier runs are kept in it
-        done: dict[tuple[str, str], dict[str, Any]] = {}
-        asked = settings.synthetic
-        if paths.synthetic.exists():  # what an earlier run with the same settings found
-            earlier = results.read_json(paths.synthetic, "lab synthetic")
-            if earlier.get("settings") == asked.model_dump():
-                done = {
-                    (f"{row['input_repr']}/{row['decoder']}", row["pattern"]): row
-                    for row in earlier["rows"]
-                }
-        for generator, pattern in product(
-            options.generators or GENERATORS, options.patterns or synthetic.PATTERNS
-        ):
-            if (generator, pattern) not in done:
-                done[generator, pattern] = _learned(asked, generator, pattern)
-                atomic.write_json(
-                    paths.synthetic, {"settings": asked.model_dump(), "rows": list(done.values())}
-                )
+        done = _learned_before(paths.synthetic, asked)
+        for generator, pattern in product(generators, patterns):
+            if (generator, pattern) in done:
+                continue
+            done[generator, pattern] = _learned(asked, generator, pattern)
+            content = {"settings": asked.model_dump(), "rows": list(done.values())}
+            atomic.write_json(paths.synthetic, content)
         terminal.echo(_table(list(done.values())))
         say(str(paths.synthetic), err=False)
+
+
+def _learned_before(file: Path, asked: Synthetic) -> dict[tuple[str, str], dict[str, Any]]:
+    """What earlier runs with the same settings found, by generator and pattern."""
+    if not file.exists():
+        return {}
+    earlier = results.read_json(file, "lab synthetic")
+    if earlier.get("settings") != asked.model_dump():
+        return {}
+    done = {}
+    for row in earlier["rows"]:
+        generator = f"{row['input_repr']}/{row['decoder']}"
+        done[generator, row["pattern"]] = row
+    return done
 
 
 def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
@@ -63,23 +71,22 @@ def _learned(asked: Synthetic, generator: str, pattern: str) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
-    printed = {
-        (row["input_repr"], row["decoder"], row["pattern"]): row
-        for row in published.load("vse_infty_table11")
-    }
-    cells = []
+    generator_and_pattern = itemgetter("input_repr", "decoder", "pattern")
+    printed = {}
+    for paper in published.load("vse_infty_table11"):
+        printed[generator_and_pattern(paper)] = paper
+    table = []
     for row in rows:
-        paper = printed.get((row["input_repr"], row["decoder"], row["pattern"]))
-        cells.append(
-            [
-                f"{row['input_repr']}/{row['decoder']}  {row['pattern']}",
-                *(
-                    f"{row[column]:.3f}" + (f" ({float(paper[column]):.3f})" if paper else "")
-                    for column in COLUMNS
-                ),
-            ]
-        )
-    return "\n".join(text.to_text(grid(("RMSE, here (published)", *COLUMNS.values()), {"": cells})))
+        trained = generator_and_pattern(row)
+        cells = ["{}/{}  {}".format(*trained)]
+        for column in COLUMNS:
+            cell = f"{row[column]:.3f}"
+            if trained in printed:
+                cell += f" ({float(printed[trained][column]):.3f})"
+            cells.append(cell)
+        table.append(cells)
+    headings = ("RMSE, here (published)", *COLUMNS.values())
+    return "\n".join(text.to_text(grid(headings, {"": table})))
 
 
 def measure_throughput(paths: Paths, settings: Settings, options: ThroughputOptions) -> None:
@@ -94,6 +101,7 @@ def measure_throughput(paths: Paths, settings: Settings, options: ThroughputOpti
         System.open_vectors(paths.similarity(dataset, options.retriever, settings.score.split))
     from pipeline.run.studies import throughput  # and with it torch
 
+    how = settings.throughput
     with Progress("throughput", "step") as bar:
         query = {}
         if options.retriever and options.scorer:  # first, because systems may be refused
@@ -103,37 +111,30 @@ def measure_throughput(paths: Paths, settings: Settings, options: ThroughputOpti
                 dataset,
                 dataset,
                 dataset,
-                settings.throughput.device,
-                settings.throughput.reranked,
+                how.device,
+                how.reranked,
                 settings.score.split,
             )
             query["query"] = throughput.measure_query(
-                source, options.retriever, options.scorer, settings.throughput, bar.step
+                source, options.retriever, options.scorer, how, bar.step
             )
-        measured = (
-            throughput.measure(
-                settings.recipes,
-                settings.training_of(settings.run.dataset),
-                settings.throughput,
-                bar.step,
-            )
-            | query
-        )
+        training_settings = settings.training_of(settings.run.dataset)
+        measured = throughput.measure(settings.recipes, training_settings, how, bar.step)
+        measured |= query
     atomic.write_json(paths.throughput, measured)
-    say(
-        f"{paths.throughput}: {measured['made_with']['processor']}, {measured['made_with']['machine']}",
-        err=False,
-    )
-    (slowest, least), (fastest, most) = (
-        of(measured["poolings"].items(), key=itemgetter(1)) for of in (min, max)
-    )
-    say(
-        f"  images pooled a second: from {least:,.0f} ({slowest}) to {most:,.0f} ({fastest})",
-        err=False,
-    )
-    if timed := measured.get("query"):
+    machine = measured["made_with"]
+    say(f"{paths.throughput}: {machine['processor']}, {machine['machine']}", err=False)
+    rates = measured["poolings"]
+    slowest = min(rates, key=rates.__getitem__)
+    fastest = max(rates, key=rates.__getitem__)
+    pooled = f"from {rates[slowest]:,.0f} ({slowest}) to {rates[fastest]:,.0f} ({fastest})"
+    say(f"  images pooled a second: {pooled}", err=False)
+    timed = measured.get("query")
+    if timed:
+        retrieved = 1000 * timed["retrieve"]
+        both = 1000 * timed["both"]
         say(
-            f"  one query: {1000 * timed['retrieve']:.1f} ms by {options.retriever}, {1000 * timed['both']:.1f} ms with "
+            f"  one query: {retrieved:.1f} ms by {options.retriever}, {both:.1f} ms with "
             f"its best {timed['k']} reranked by {options.scorer}: {timed['ratio']:.1f} times",
             err=False,
         )

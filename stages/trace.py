@@ -39,17 +39,22 @@ def trace_result(paths: Paths, settings: Settings, options: TraceOptions) -> Non
     scored = _read(paths, options.result, options.name)
     image = options.image
     if options.caption is not None:
-        image = image_of(Manifest.load(paths.manifest(scored.made_from.dataset)), options.caption)
+        manifest = Manifest.load(paths.manifest(scored.made_from.dataset))
+        image = image_of(manifest, options.caption)
     embed = options.embed
     if embed is None:
-        embed = 0 if extras.lacks("training") else EMBEDDED
+        embed = EMBEDDED
+        if extras.lacks("training"):
+            embed = 0
     steps = []
     with Progress("trace", "step") as bar:
         for step in trace(scored, paths, settings, embed, image):
             steps.append(step)
             bar.update()
-    plain = [{**vars(step), "path": str(step.path), "verdict": step.verdict} for step in steps]
     if options.as_json:
+        plain = []
+        for step in steps:
+            plain.append({**vars(step), "path": str(step.path), "verdict": step.verdict})
         terminal.echo(json.dumps(plain, indent=1))
     else:
         say(*_text(steps), err=False, colour=terminal.judged)
@@ -63,9 +68,10 @@ def trace_result(paths: Paths, settings: Settings, options: TraceOptions) -> Non
         )
     wrong = [step for step in steps if step.verdict != MATCHES]
     if wrong:
+        first = wrong[0]
         raise InputError(
-            f"{len(wrong)} of {len(steps)} steps do not match, the first: {wrong[0].path}: "
-            f"{wrong[0].what} {wrong[0].verdict}"
+            f"{len(wrong)} of {len(steps)} steps do not match, the first: {first.path}: "
+            f"{first.what} {first.verdict}"
         )
     if not options.as_json:
         say(f"{len(steps)} steps, all match", err=False, colour=terminal.judged)
@@ -111,5 +117,8 @@ def _text(steps: list[Step]) -> list[str]:
     return lines
 
 
-def _short(found: str) -> str:
-    return found[:DIGEST] if HEXADECIMAL.fullmatch(found) else found
+def _short(value: str) -> str:
+    """A value as it is, or the first digits of a digest."""
+    if HEXADECIMAL.fullmatch(value):
+        return value[:DIGEST]
+    return value
