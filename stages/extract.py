@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -143,7 +144,7 @@ def _target(
     """Compose the target: for the settings' engine, or for another one with its defaults."""
     chosen = settings.engine_of(dataset, feature)
     name = engine or chosen.engine
-    engine_options: dict[str, Any] = {}
+    engine_options: Mapping[str, Any] = {}
     if name == chosen.engine:
         engine_options = chosen.options
     return extraction.Target(
