@@ -35,10 +35,11 @@ def add(paths: Paths, settings: Settings, options: AddOptions) -> None:
     dataset = options.dataset or settings.run.dataset
     split = options.split or settings.score.split
     file = paths.manifest(dataset)
+    title = " ".join((options.title or "").split())
     request = AddRequest(
         name=name,
         split=split,
-        title=" ".join((options.title or "").split()) or name,
+        title=title or name,
         scores=scores,
         files=files,
         distance=options.distance,
@@ -49,9 +50,11 @@ def add(paths: Paths, settings: Settings, options: AddOptions) -> None:
         manifest = Manifest.load(file)
         system = given.read(request, paths.root, file)
         named_systems.say_read_as(request.scores, system)
-        with Progress(name, manifest.noun, len(system.image_ids)) as bar:
+        images = len(system.image_ids)
+        captions = counted(len(system.caption_ids), "caption")
+        with Progress(name, manifest.noun, images) as bar:
             given.write(draft, system, given.facts(request, manifest), bar.reach)
-        return f"{len(system.image_ids)} {manifest.noun}s x {counted(len(system.caption_ids), 'caption')} of {split}"
+        return f"{images} {manifest.noun}s x {captions} of {split}"
 
     path = paths.similarity(dataset, name, split)
     made_from = {"manifest": reference(file, dataset)}

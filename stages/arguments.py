@@ -26,9 +26,9 @@ def is_of_scores(root: Path, name: str) -> bool:
     leaves it a name.
     """
     place = root / name
-    return place.exists() and (
-        not place.is_dir() or "/" in name or any(any(place.glob(pattern)) for pattern in HELD)
-    )
+    if not place.is_dir() or "/" in name:
+        return place.exists()
+    return any(any(place.glob(pattern)) for pattern in HELD)
 
 
 def refuse_model(root: Path, name: str) -> None:
@@ -50,7 +50,8 @@ class Source:
     """
 
     def __init__(self, named: str, root: Path = Path()) -> None:
-        self.named, self._root = named, root
+        self.named = named
+        self._root = root
         if "/" in named:
             refuse_model(root, named)
 
@@ -76,19 +77,19 @@ class Source:
         """
         kind, _, text = self.named.partition(":")
         place = Path(text)
-        run = f"{place.parent.parent.name}-" if place.parent.name == "checkpoints" else ""
-        return (
-            re.sub(r"[^A-Za-z0-9]+", "-", f"{run}{place.name.removesuffix('.pt')}").strip("-")
-            or kind
-        )
+        name = place.name.removesuffix(".pt")
+        if place.parent.name == "checkpoints":
+            name = f"{place.parent.parent.name}-{name}"
+        return re.sub(r"[^A-Za-z0-9]+", "-", name).strip("-") or kind
 
     @property
     def path(self) -> Path | None:
         place = Path(self.named)
-        looks_so = place.suffix in (".npy", ".zarr") or (
-            len(place.parts) > 1 and ":" not in self.named
-        )
-        return self._root / place if looks_so or is_of_scores(self._root, self.named) else None
+        is_file_name = place.suffix in (".npy", ".zarr")
+        is_below_folder = len(place.parts) > 1 and ":" not in self.named
+        if is_file_name or is_below_folder or is_of_scores(self._root, self.named):
+            return self._root / place
+        return None
 
     @property
     def head(self) -> Path | None:
@@ -96,7 +97,9 @@ class Source:
         else.
         """
         folder = self._root / self.named
-        return folder if (folder / "best.safetensors").is_file() else None
+        if (folder / "best.safetensors").is_file():
+            return folder
+        return None
 
     def scores(self, paths: Paths, settings: Settings) -> Path:
         """The file of scores: the named file, or the store of the run's system of that name."""

@@ -204,7 +204,9 @@ class Commands(click.Group):
         for whole_name, added in extension.commands().items():
             group, _, name = whole_name.rpartition(" ")
             if group == self.prefix.strip():
-                title = "Commands" if group else added.section
+                title = added.section
+                if group:
+                    title = "Commands"
                 sections[title][name] = added.purpose
         return sections
 
@@ -339,11 +341,15 @@ def _unknown_option(error: click.NoSuchOption) -> InputError:
             f"{error.option_name} is an option of the commands and comes after their name: "
             f"pipeline COMMAND {error.option_name} …"
         )
-    known = []
-    for option in command.params if command else ():
-        known += [name for name in option.opts if name.startswith("-")]
-    listed_by = f"`{error.ctx.command_path} --help`" if error.ctx else ""
-    return unknown("option", error.option_name, [*known, "--help"], listed_by)
+    known: list[str] = []
+    if command:
+        for option in command.params:
+            known += [name for name in option.opts if name.startswith("-")]
+    known.append("--help")
+    listed_by = ""
+    if error.ctx:
+        listed_by = f"`{error.ctx.command_path} --help`"
+    return unknown("option", error.option_name, known, listed_by)
 
 
 def _terminate(number: int, frame: object) -> None:

@@ -90,9 +90,13 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 numbers |= {"series": row.series, "seed": row.seed}
             title = pool.pool.name
             if options.per_query:
-                of_queries = title if len(rows) > 1 else ""
+                of_queries = ""
+                if len(rows) > 1:
+                    of_queries = title
                 tables.append(measured.query_table(pool.by_protocol, of_queries))
-            shown.append(("" if is_untitled else title, numbers))
+            if is_untitled:
+                title = ""
+            shown.append((title, numbers))
             _write(pool, row, numbers, options, evaluation, unwritten)
         if options.per_query:
             with unwritten.of(options.per_query):
@@ -156,7 +160,9 @@ def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_
     named_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
     rows = []
     for label, places in groups:
-        series = _series(label, places) if len(places) > 1 else None
+        series = None
+        if len(places) > 1:
+            series = _series(label, places)
         for seed, (file, root) in enumerate(places):
             rows.append(_Row(file, root, label, series, seed))
     return rows
@@ -174,7 +180,9 @@ def _notes_on_published(
     """Note that a matrix alone names no data set; refuse scores whose card does not name the
     published rows' protocol.
     """
-    name = manifests.Manifest.load(known).dataset if known else pool.made_from.dataset
+    name = pool.made_from.dataset
+    if known:
+        name = manifests.Manifest.load(known).dataset
     if not name:
         return [
             f"{pool.name}: published rows are of the test images of {rules.name}, and of this file only the size "
@@ -209,7 +217,9 @@ def _refuse_lists(system: System, options: EvaluateOptions) -> None:
 def _described(pool: MeasuredPool) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
     system = pool.pool
-    name = pool.manifest.dataset if pool.manifest else system.made_from.dataset
+    name = system.made_from.dataset
+    if pool.manifest:
+        name = pool.manifest.dataset
     return {
         "system": system.name,
         "dataset": name or None,

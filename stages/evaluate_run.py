@@ -102,7 +102,9 @@ def _write_results(paths: Paths, entries: dict[str, Result]) -> None:
 
 def _described(name: str, made: Made) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
-    series = None if made.seed is None else Series(made.series, made.without_seed)
+    series = None
+    if made.seed is not None:
+        series = Series(made.series, made.without_seed)
     return {
         "system": name,
         "dataset": made.dataset,

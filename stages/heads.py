@@ -75,8 +75,9 @@ def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
         return
     manifest = Manifest.load(paths.manifest(dataset))
     for head in waiting.values():  # what is missing is refused before torch is imported
-        stored = not finetuned.get(head.name, False)
-        features = paths.features(dataset, head.feature) if stored else None
+        features = None
+        if not finetuned.get(head.name, False):
+            features = paths.features(dataset, head.feature)
         training.inputs.require(features, head.text, how)
     machine.keep_freed()  # before the first tensor
     if options.text == "features":
@@ -318,10 +319,10 @@ def learn(job: Job[Any], **more: Any) -> None:
 
         training.train(job, on_step, on_epoch, on_start, on_words, **more)
     if first:
-        say(
-            f"{job.folder}: {'' if bar.total else 'nothing to do, '}{training.summary(job.folder)}",
-            err=False,
-        )
+        said = training.summary(job.folder)
+        if not bar.total:
+            said = f"nothing to do, {said}"
+        say(f"{job.folder}: {said}", err=False)
 
 
 def convert(paths: Paths, settings: Settings, options: ConvertOptions) -> None:
@@ -378,12 +379,11 @@ def convert(paths: Paths, settings: Settings, options: ConvertOptions) -> None:
         options.if_changed,
     )
     training.convert(job, released, options.vocabulary)
-    rsum = "" if released.rsum is None else f", val RSUM {released.rsum:.1f} as its code counted"
-    say(
-        f"{folder}: {released.feature} and {released.text}, {counted(released.epoch, 'epoch')}{rsum}; next: "
-        f"`pipeline score --system {folder}`",
-        err=False,
-    )
+    epochs = counted(released.epoch, "epoch")
+    said = f"{folder}: {released.feature} and {released.text}, {epochs}"
+    if released.rsum is not None:
+        said += f", val RSUM {released.rsum:.1f} as its code counted"
+    say(f"{said}; next: `pipeline score --system {folder}`", err=False)
 
 
 def _convert_cross(

@@ -42,9 +42,13 @@ def _rules(protocol: str | None, folds: int | None) -> Protocol | None:
     if protocol and folds:
         raise InputError("--protocol has its own folds; give --protocol or --folds")
     if folds:
-        name = f"{folds}fold" if folds > 1 else "all"
+        name = "all"
+        if folds > 1:
+            name = f"{folds}fold"
         return Protocol(name, folds=folds)
-    return named(protocol) if protocol else None
+    if protocol:
+        return named(protocol)
+    return None
 
 
 def _form(**given: bool) -> str:
@@ -52,7 +56,9 @@ def _form(**given: bool) -> str:
     chosen = [name.removeprefix("as_").replace("_", "-") for name in given if given[name]]
     if len(chosen) > 1:
         raise InputError(f"--{chosen[0]} and --{chosen[1]} are two ways to print; give one")
-    return chosen[0] if chosen else "text"
+    if chosen:
+        return chosen[0]
+    return "text"
 
 
 def printed(**forms: str) -> Group:
@@ -66,66 +72,59 @@ def printed(**forms: str) -> Group:
     return Group("output", _form, *choices)
 
 
+_manifest = options.manifest(
+    "The manifest of the images (the rows) and captions (the columns) of a matrix."
+)
+_split = click.option(
+    "--split",
+    metavar="NAME",
+    show_default="test",
+    help="The manifest's split that the matrix is of.",
+)
+_captions_per_image = click.option(
+    "--captions-per-image",
+    type=click.IntRange(min=1),
+    show_default="5",
+    help="Without a manifest: how many consecutive captions each image has.",
+)
+_distance = flag("--distance", help="The matrix holds distances: the smallest is best.")
+_images = options.images(" that a model such as clip:FOLDER is to embed", in_store=False)
+_captions = click.option(
+    "--captions",
+    type=FilePath(),
+    metavar="FILE",
+    help="The captions of --images, in any format of `pipeline manifest`.",
+)
 # Options on the images and captions of a matrix; the command takes `columns`.
 columns = Group(
-    "columns",
-    _columns,
-    options.manifest(
-        "The manifest of the images (the rows) and captions (the columns) of a matrix."
-    ),
-    click.option(
-        "--split",
-        metavar="NAME",
-        show_default="test",
-        help="The manifest's split that the matrix is of.",
-    ),
-    click.option(
-        "--captions-per-image",
-        type=click.IntRange(min=1),
-        show_default="5",
-        help="Without a manifest: how many consecutive captions each image has.",
-    ),
-    flag("--distance", help="The matrix holds distances: the smallest is best."),
-    options.images(" that a model such as clip:FOLDER is to embed", in_store=False),
-    click.option(
-        "--captions",
-        type=FilePath(),
-        metavar="FILE",
-        help="The captions of --images, in any format of `pipeline manifest`.",
-    ),
+    "columns", _columns, _manifest, _split, _captions_per_image, _distance, _images, _captions
+)
+_qrels = click.option(
+    "--qrels",
+    type=FilePath(),
+    metavar="FILE",
+    help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
+    "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files with the manifest.",
+)
+_same_text = click.option(
+    "--same-text",
+    type=click.Choice(["positive"]),
+    help="Count equal captions as one query, right for each of their images (as HGR and mteb do).",
 )
 # Options on the right answers; the command takes `truth`.
-truth = Group(
-    "truth",
-    _truth,
-    click.option(
-        "--qrels",
-        type=FilePath(),
-        metavar="FILE",
-        help="The right answers: qrels of TREC, BEIR, ranx or ir_measures, or CSV with the header "
-        "image,caption,grade. Ids are numbers, image:ID and caption:ID, or images' files with the manifest.",
-    ),
-    click.option(
-        "--same-text",
-        type=click.Choice(["positive"]),
-        help="Count equal captions as one query, right for each of their images (as HGR and mteb do).",
-    ),
+truth = Group("truth", _truth, _qrels, _same_text)
+_folds = click.option(
+    "--folds",
+    type=click.IntRange(min=1),
+    help="Cut the images into this many consecutive folds, each a pool of its own.",
+)
+_protocol = click.option(
+    "--protocol",
+    type=PartName("protocols"),
+    help="A benchmark's rules; data that do not fit them are refused.",
 )
 # Options that say how to measure; the command takes `rules`, None where none were given.
-rules = Group(
-    "rules",
-    _rules,
-    click.option(
-        "--folds",
-        type=click.IntRange(min=1),
-        help="Cut the images into this many consecutive folds, each a pool of its own.",
-    ),
-    click.option(
-        "--protocol",
-        type=PartName("protocols"),
-        help="A benchmark's rules; data that do not fit them are refused.",
-    ),
-)
+rules = Group("rules", _rules, _folds, _protocol)
 ties = click.option(
     "--ties",
     type=click.Choice(["expected", "pessimistic", "optimistic"]),

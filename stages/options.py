@@ -51,7 +51,9 @@ def names(kind: str) -> Callable[..., list[str]]:
         for place in places:
             if place.suffix in SET_ASIDE:
                 continue
-            name = place.parent.name if kind == "embedded" else place.name
+            name = place.name
+            if kind == "embedded":
+                name = place.parent.name
             known.add(re.sub(r"\.(zarr|yaml|parquet)$", "", name))
         known -= {"claims", "weights"}
         if kind == "head":
@@ -125,13 +127,15 @@ def _address(context: click.Context, option: click.Parameter, address: str | Non
 
 
 def called(context: click.Context, option: click.Parameter, name: str | None) -> str | None:
+    if name is None:
+        return None
     from pydantic import TypeAdapter, ValidationError
 
     with refusing(
         ValidationError,
         f"{option.opts[-1]} {name!r}: expected letters, digits and _, in parts joined by -",
     ):
-        return None if name is None else TypeAdapter(settings.Name).validate_python(name)
+        return TypeAdapter(settings.Name).validate_python(name)
 
 
 def out(default: str, help: str = "The store.", kind: str | None = None, **type_: Any) -> Option:
@@ -244,10 +248,8 @@ def trained_on(default: str, what: str) -> Option:
     return click.option("--trained-on", metavar="NAME", show_default=default, help=what)
 
 
-_recipe, _seed = (
-    "Which recipe: a name in manifests/recipes, or one of your own",
-    click.IntRange(0, 2**32 - 1),
-)
+_recipe = "Which recipe: a name in manifests/recipes, or one of your own"
+_seed = click.IntRange(0, 2**32 - 1)
 dataset = click.option(
     "--dataset",
     metavar="NAME",
@@ -357,39 +359,38 @@ def _usage(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in ("own", None, "fp32")}
 
 
-# How a dual encoder is used; the command takes `usage`, what differs from the defaults.
-usage = Group(
-    "usage",
-    _usage,
-    click.option(
-        "--prompt",
-        default="own",
-        show_default=True,
-        help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning.",
-    ),
-    click.option(
-        "--preprocessing",
-        type=click.Choice(["own", "squash", "torchvision"]),
-        default="own",
-        show_default=True,
-        help="The encoder's own, such as a crop of the centre, by Pillow or as "
-        "transformers does by default; or images squashed to its size, without a crop.",
-    ),
-    click.option(
-        "--interpolation",
-        type=click.Choice(["own", "bilinear", "bicubic"]),
-        default="own",
-        show_default=True,
-        help="By which an encoder's images are resized.",
-    ),
-    click.option(
-        "--token-limit",
-        type=click.IntRange(min=3),
-        show_default="the encoder's own",
-        help="Cut captions at fewer tokens than an encoder reads.",
-    ),
-    precision("The precision in which the encoder computes.", default="fp32", show_default=True),
+_prompt = click.option(
+    "--prompt",
+    default="own",
+    show_default=True,
+    help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning.",
 )
+_preprocessing = click.option(
+    "--preprocessing",
+    type=click.Choice(["own", "squash", "torchvision"]),
+    default="own",
+    show_default=True,
+    help="The encoder's own, such as a crop of the centre, by Pillow or as "
+    "transformers does by default; or images squashed to its size, without a crop.",
+)
+_interpolation = click.option(
+    "--interpolation",
+    type=click.Choice(["own", "bilinear", "bicubic"]),
+    default="own",
+    show_default=True,
+    help="By which an encoder's images are resized.",
+)
+_token_limit = click.option(
+    "--token-limit",
+    type=click.IntRange(min=3),
+    show_default="the encoder's own",
+    help="Cut captions at fewer tokens than an encoder reads.",
+)
+_precision = precision(
+    "The precision in which the encoder computes.", default="fp32", show_default=True
+)
+# How a dual encoder is used; the command takes `usage`, what differs from the defaults.
+usage = Group("usage", _usage, _prompt, _preprocessing, _interpolation, _token_limit, _precision)
 USAGE = usage.names
 
 # --workers and --scheduler; the command takes `workers`.

@@ -41,7 +41,9 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
             )
     asked: Collection[str] | None = options.chosen
     if not asked:
-        asked = () if options.every else settings.tables
+        asked = settings.tables
+    if options.every:
+        asked = ()
     request = TableRequest(
         options.delta,
         options.only or how.table_rows,
@@ -83,7 +85,9 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
     if empty:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
     if not options.chosen:
-        elsewhere = f"; {NAME}.md has it" if NAME in shown else ""
+        elsewhere = ""
+        if NAME in shown:
+            elsewhere = f"; {NAME}.md has it"
         for name, why in unlisted(inputs, built):
             say(f"{name}: in none of these papers' tables: {why}{elsewhere}", err=False)
 

@@ -40,7 +40,9 @@ class Progress:
         self.total = total
         self.done = 0.0
         self._note = ""
-        self.units = f"{unit.removesuffix('y')}ies" if unit.endswith("y") else f"{unit}s"
+        self.units = f"{unit}s"
+        if unit.endswith("y"):
+            self.units = f"{unit.removesuffix('y')}ies"
         self._shown = shown
         self._start = self._last = time.monotonic()
         self._counted_from = 0.0
@@ -116,8 +118,10 @@ class Progress:
             self._bar.set_postfix_str(text, refresh=False)
 
     def _count(self) -> str:
-        of = "" if self.total is None else f" of {self.total:,.0f}"
-        return f"{self.done:,.0f}{of} {self.units}"
+        count = f"{self.done:,.0f}"
+        if self.total is not None:
+            count += f" of {self.total:,.0f}"
+        return f"{count} {self.units}"
 
     def _write(self, text: str) -> None:
         self._lines += 1

@@ -39,7 +39,9 @@ def init(options: InitOptions) -> None:
     """
     if options.images is not None and options.videos is not None:
         raise InputError("give --images or --videos")
-    files = options.videos if options.images is None else options.images
+    files = options.images
+    if files is None:
+        files = options.videos
     if files is None and options.captions is None:
         if options.form or options.name:
             raise InputError("--format and --name need --images, or --videos, and --captions")
@@ -50,13 +52,17 @@ def init(options: InitOptions) -> None:
         name = options.name
         if name is None:
             name = _name_after(options.folder)
-        kind: Kind = "video" if options.videos else "image"
+        kind: Kind = "image"
+        if options.videos:
+            kind = "video"
         written = _own(options.folder, files, options.captions, options.form, name, kind)
     say(f"{options.folder}: {', '.join(written)}", err=False)
     if new.is_without_git(options.folder):
         say(NO_GIT, err=False)
-    next_ = "Next" if files else "Next, for the built-in sample"
-    click.echo(f"{next_}: {' && '.join(_steps(options.folder))}")
+    said = "Next, for the built-in sample"
+    if files:
+        said = "Next"
+    click.echo(f"{said}: {' && '.join(_steps(options.folder))}")
 
 
 def _name_after(folder: Path) -> str:
@@ -83,7 +89,9 @@ def _own(
     folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: Kind
 ) -> list[str]:
     """Write a project for a user's own photographs or clips, and say what was chosen."""
-    noun = "clips" if kind == "video" else "images"
+    noun = "images"
+    if kind == "video":
+        noun = "clips"
     if name in manifest.datasets(folder):
         raise InputError(f"there is a data set {name!r} already; choose another --name")
     if folder.resolve().is_relative_to(images.resolve()):
@@ -131,7 +139,9 @@ def show_settings(paths: Paths, settings: Settings, options: SettingsOptions) ->
         click.echo(_sections(), nl=False)
         return
     part: Any = settings.model_dump(mode="json", by_alias=True)
-    keys = options.key.split(".") if options.key else []
+    keys: list[str] = []
+    if options.key:
+        keys = options.key.split(".")
     # A data set has its own settings of training beside its preset's.
     if len(keys) > 1 and keys[0] == "training" and paths.manifest(keys[1]).is_file():
         of_dataset = settings.training_of(keys[1]).model_dump(mode="json", by_alias=True)
@@ -139,8 +149,9 @@ def show_settings(paths: Paths, settings: Settings, options: SettingsOptions) ->
     if options.every:
         click.echo(f"# What each means: {SHIPPED}")
     for key in keys:
-        parts = part if isinstance(part, dict) else {}
-        part = look_up("setting", key, parts)
+        if not isinstance(part, dict):
+            part = {}
+        part = look_up("setting", key, part)
     if options.names and isinstance(part, dict):
         listed = "".join(f"{name}\n" for name in part)
     else:

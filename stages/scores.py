@@ -39,13 +39,18 @@ def score(paths: Paths, settings: Settings, options: ScoreOptions) -> None:
     """
     dataset = options.dataset or settings.run.dataset
     source = options.source
-    store = _embedded(paths, source, dataset) if source else None
+    store = None
+    if source:
+        store = _embedded(paths, source, dataset)
     if store:
+        workers = None
+        if options.workers != Workers():
+            workers = options.workers
         refuse_given(
             "cannot be given with a store of embeddings, which are multiplied as they are",
             images=options.images,
             device=options.device,
-            workers=None if options.workers == Workers() else options.workers,
+            workers=workers,
         )
         _score_embeddings(paths, settings, store, options.dataset)
         return
@@ -73,8 +78,9 @@ def score(paths: Paths, settings: Settings, options: ScoreOptions) -> None:
                 paths, folder, dataset, split.split("+"), options.images
             )
             trained_on = training.HeadArtefact.open(folder).dataset
-            # as embeddings are named
-            name = folder.name if trained_on == dataset else f"{trained_on}-{folder.name}"
+            name = folder.name
+            if trained_on != dataset:  # as embeddings are named
+                name = f"{trained_on}-{folder.name}"
             request = ScoreRequest.of_head(name, settings.score, made_by)
             path = paths.similarity(dataset, name, split)
             used = (paths, folder, dataset, options.images, device)
@@ -132,12 +138,15 @@ def _score(
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:
     """The store of embeddings that --system names, by its path or by its name; None for a head."""
     if source.path:
-        is_store = source.path.suffix == ".zarr" or (source.path / "zarr.json").exists()
-        return source.path if is_store else None
+        if source.path.suffix == ".zarr" or (source.path / "zarr.json").exists():
+            return source.path
+        return None
     source.refuse_encoder(dataset)
     store = paths.encoded(dataset, source.named)
     is_of_head = paths.head(dataset, source.named).exists()
-    return store if store.exists() and not is_of_head else None
+    if is_of_head or not store.exists():
+        return None
+    return store
 
 
 def _score_embeddings(

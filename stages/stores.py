@@ -188,13 +188,17 @@ def copy_store(options: CopyOptions) -> None:
         Manifest.load(options.source).save(options.target)
         say(f"{named}: manifest copied", err=False)
         return
-    local = options.source if is_upload else options.target
+    local = options.target
+    if is_upload:
+        local = options.source
     with atomic.exclusive(local), Progress("copy", "shard") as bar:
         if is_upload:
             done = copying.upload(options.source, options.target, bar.reset, bar.update)
         else:
             done = copying.download(options.source, options.target, bar.reset, bar.update)
-    said = f"{counted(done, 'shard')} copied" if done else "nothing to do"
+    said = "nothing to do"
+    if done:
+        said = f"{counted(done, 'shard')} copied"
     say(f"{named}: {said}", err=False)
 
 

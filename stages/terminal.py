@@ -29,7 +29,9 @@ def width(stream: TextIO, whole: bool = False) -> int | None:
     whole: output for other programs, for which COLUMNS is ignored.
     """
     is_narrow = stream.isatty() or (not whole and bool(os.environ.get("COLUMNS")))
-    return shutil.get_terminal_size().columns if is_narrow else None
+    if not is_narrow:
+        return None
+    return shutil.get_terminal_size().columns
 
 
 def has_colour(stream: TextIO) -> bool:
@@ -78,7 +80,8 @@ def echo(text: str, err: bool = False) -> None:
     try:
         click.echo(text, err=err, color=has_colour(stream))
     except OSError as error:
-        if error.filename or (isinstance(error, BrokenPipeError) and not err):  # of --log
+        is_reader_gone = isinstance(error, BrokenPipeError) and not err
+        if error.filename or is_reader_gone:  # a file name: of --log
             raise
         if not err:
             raise OSError(error.errno, error.strerror, "standard output") from None

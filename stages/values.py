@@ -50,9 +50,8 @@ class FilePath(click.Path):
                     )
                 remote.require_whole(text, with_key=self.writes)
                 return Path(text)
-            place = Path(
-                os.fsdecode(super().convert(os.fspath(self._below_root(text, ctx)), param, ctx))
-            )
+            below = os.fspath(self._below_root(text, ctx))
+            place = Path(os.fsdecode(super().convert(below, param, ctx)))
             self.check(place)
         except InputError as error:
             self.fail(str(error), param, ctx)
@@ -74,7 +73,9 @@ def _refuse_shared(
     if streams.is_stream(place):
         return
     named = ctx.meta.setdefault(_PATHS, {})
-    option = param.opts[-1] if isinstance(param, click.Option) else "FILE"
+    option = "FILE"
+    if isinstance(param, click.Option):
+        option = param.opts[-1]
     other, is_written = named.setdefault(os.path.realpath(place), (option, writes))
     if other != option and (is_written or writes):
         raise click.BadParameter(
@@ -98,8 +99,12 @@ class OutputPath(FilePath):
     writes = True
 
     def __init__(self, kind: str | None = None, endings: tuple[str, ...] = (), **more: Any) -> None:
-        super().__init__(**({"dir_okay": False} if kind is None else {"file_okay": False}) | more)
-        self.kind, self.endings = kind, endings
+        refused = "file_okay"
+        if kind is None:
+            refused = "dir_okay"
+        super().__init__(**{refused: False, **more})
+        self.kind = kind
+        self.endings = endings
 
     def check(self, place: Path) -> None:
         """Refuse a name of another kind, and a place that holds something else."""
@@ -111,7 +116,9 @@ class OutputPath(FilePath):
 def below_root(text: str, context: click.Context | None = None) -> Path:
     """A path as a command takes it: a relative one is below --root."""
     context = context or click.get_current_context(silent=True)
-    root = (context.params.get("root") if context else None) or Path()
+    if context is None:
+        return Path(text)
+    root = context.params.get("root") or Path()
     return Path(root, text)
 
 
@@ -185,7 +192,9 @@ class PartName(OneOf):
         return tuple(self.table)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        return str(value) if self.table.is_built_in(value) else super().convert(value, param, ctx)
+        if self.table.is_built_in(value):
+            return str(value)
+        return super().convert(value, param, ctx)
 
 
 class CountOrAll(click.ParamType):
@@ -226,4 +235,6 @@ def checked(type_: click.ParamType) -> click.ParamType:
         return _FiniteRange(type_.min, type_.max, type_.min_open, type_.max_open)
     if isinstance(type_, click.types.FloatParamType):
         return _Finite()
-    return Text() if type(type_) is click.types.StringParamType else type_
+    if type(type_) is click.types.StringParamType:
+        return Text()
+    return type_
