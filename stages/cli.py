@@ -88,16 +88,13 @@ GROUPS = {
     ),
 }
 # Every command of the core by its whole name, such as `store verify` -> its purpose.
-COMMANDS = {
-    name: purpose
-    for section in SECTIONS.values()
-    for name, purpose in section.items()
-    if name not in GROUPS
-} | {
-    f"{group} {name}": purpose
-    for group, (_, commands) in GROUPS.items()
-    for name, purpose in commands.items()
-}
+COMMANDS: dict[str, str] = {}
+for _section in SECTIONS.values():
+    COMMANDS |= _section
+for _group, (_, _commands) in GROUPS.items():
+    del COMMANDS[_group]
+    for _name, _purpose in _commands.items():
+        COMMANDS[f"{_group} {_name}"] = _purpose
 # File of `stages.commands` -> its commands, where it has several; each other command has a file of
 # its own name.
 FILES = {
@@ -111,19 +108,20 @@ FILES = {
 }
 # Command -> the extra without which it can do nothing; others name one when an option or a part
 # needs it.
-EXTRAS = {"extract": "features"} | dict.fromkeys(
-    (
-        "train",
-        "convert",
-        "finetune",
-        "export",
-        "embed",
-        "rerank",
-        "search",
-        *(f"lab {name}" for name in ("synthetic", "throughput", "machine", "plan")),
-    ),
-    "training",
-)
+EXTRAS = {
+    "extract": "features",
+    "train": "training",
+    "convert": "training",
+    "finetune": "training",
+    "export": "training",
+    "embed": "training",
+    "rerank": "training",
+    "search": "training",
+    "lab synthetic": "training",
+    "lab throughput": "training",
+    "lab machine": "training",
+    "lab plan": "training",
+}
 # Columns of a line of an example, which is indented by two on a page of 80.
 EXAMPLE = 76
 BAD_NAMES = (
@@ -227,27 +225,27 @@ class Commands(click.Group):
         return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
             known = dict.fromkeys([*self.list_commands(ctx), *commands()])
-            raise unknown("command", args[0], known, f"`{ctx.command_path} --help`")
+            raise unknown("command", name, known, f"`{ctx.command_path} --help`")
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete commands without importing them, and options."""
-        return [
-            CompletionItem(name, help=purpose)
-            for section in self.sections.values()
-            for name, purpose in section.items()
-            if name.startswith(incomplete)
-        ] + click.Command.shell_complete(self, ctx, incomplete)
+        items = []
+        for section in self.sections.values():
+            for name, purpose in section.items():
+                if name.startswith(incomplete):
+                    items.append(CompletionItem(name, help=purpose))
+        return items + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(map(len, self.list_commands(ctx)))
         for title, commands in self.sections.items():
+            rows = [(name.ljust(widest), purpose) for name, purpose in commands.items()]
             with formatter.section(title):
-                formatter.write_dl(
-                    [(name.ljust(widest), purpose) for name, purpose in commands.items()]
-                )
+                formatter.write_dl(rows)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -393,7 +391,9 @@ def _say_refused(error: OSError) -> int:
     if isinstance(error, BrokenPipeError) and not error.filename:
         terminal.discard(sys.stdout)
         return 1
-    named = f": {error.filename}" if error.filename else ""
+    named = ""
+    if error.filename:
+        named = f": {error.filename}"
     if isinstance(error, regular.NoRegularFile):
         return _say(f"error: {error.filename}: is no regular file; name a file", 2)
     if error.errno in BAD_NAMES:
@@ -401,11 +401,11 @@ def _say_refused(error: OSError) -> int:
     if error.errno in READ_ONLY:
         permit = "change its permissions or those of its folder, or choose another place"
         return _say(f"error: {error.strerror}{named}; {permit}", 2)
-    room = "free some space and " if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
-    return _say(
-        f"error: {error.strerror or error}{named}; {room}run again to resume; finished work is kept",
-        1,
-    )
+    advice = "run again to resume; finished work is kept"
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        advice = f"free some space and {advice}"
+    reason = error.strerror or error
+    return _say(f"error: {reason}{named}; {advice}", 1)
 
 
 def _say_known(error: RuntimeError | MemoryError) -> int:

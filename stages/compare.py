@@ -61,7 +61,9 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     say(*(f"note: {note}" for note in notes))
     shown = []
     for title, group in zip(titles, judged_groups, strict=True):
-        names = [title] if title else [pool.name for pool in group]
+        names = [title]
+        if not title:
+            names = [pool.name for pool in group]
         shown.append(names)
     terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
 
@@ -74,7 +76,9 @@ def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str 
     if by_name:
         return [*by_name.values()]
     splits = [(pool.made_from.dataset, pool.made_from.split) for pool in pools]
-    split = "test" if (dataset, "test") in splits else None
+    split = None
+    if (dataset, "test") in splits:
+        split = "test"
     card = manifest.dataset(dataset, paths.root)
     return [*card.protocols_of(split)]
 
@@ -101,7 +105,9 @@ def _contrasts(
     how = settings.evaluate
     notes: list[str] = []
     views = list(chain.from_iterable(_views(groups, rules) for rules in protocols))
-    total = sum(part.system.shape[0] for view in views for part in chain(*view.groups))
+    total = 0
+    for view in views:
+        total += sum(part.system.shape[0] for part in chain(*view.groups))
     pairs = []
     with Progress("rank", "image", total) as bar:
 
@@ -141,7 +147,10 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_V
     """All captions, then those of each language."""
     parts = []
     for group in groups:
-        parts.append([{part.language: part for part in pool.parts(rules)} for pool in group])
+        of_seeds = []
+        for pool in group:
+            of_seeds.append({part.language: part for part in pool.parts(rules)})
+        parts.append(of_seeds)
     views = []
     for language in parts[0][0]:
         label = {}
@@ -149,7 +158,10 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_V
             label["split"] = groups[0][0].split
         if language:
             label["language"] = language
-        views.append(_View(label, [[part[language] for part in group] for group in parts]))
+        of_language = []
+        for group_parts in parts:
+            of_language.append([part[language] for part in group_parts])
+        views.append(_View(label, of_language))
     return views
 
 
@@ -194,7 +206,8 @@ def _pools(
 ) -> list[list[System]]:
     """Open the groups of systems. Options on images and captions apply to scores from elsewhere."""
     none = judged.Columns(judgements=columns.judgements)
-    if columns != none and all(layout.is_store(root / text) for text, root in chain(*named)):
+    are_stores = all(layout.is_store(root / text) for text, root in chain(*named))
+    if are_stores and columns != none:
         raise InputError(
             "similarity stores hold the ids of their images and captions; leave out --manifest, "
             "--split, --captions-per-image and --distance"
@@ -203,7 +216,9 @@ def _pools(
     for group in named:
         pools = []
         for text, root in group:
-            known = none if layout.is_store(root / text) else columns
+            known = columns
+            if layout.is_store(root / text):
+                known = none
             pools.append(open_system(text, known, root=root))
         for (text, _), pool in zip(group, pools, strict=True):
             named_systems.say_read_as(text, pool)
@@ -222,9 +237,11 @@ def _fitting(groups: list[list[System]]) -> list[list[System]]:
         groups = [[replace(pool, has_ids=True) for pool in group] for group in groups]
     shapes = {pool.shape: pool.name for pool in pools}
     if len(shapes) > 1 and silent:
-        (one, first), (other, second) = [*shapes.items()][:2]
+        first, second, *_ = shapes
+        images, captions = first
+        others = f"{shapes[second]} {second[0]} x {second[1]}"
         raise InputError(
-            f"{first} has {one[0]} images x {one[1]} captions and {second} {other[0]} x {other[1]}: "
+            f"{shapes[first]} has {images} images x {captions} captions and {others}: "
             "expected scores of one pool"
         )
     for pool in pools:

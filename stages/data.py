@@ -81,11 +81,12 @@ def make_manifest(paths: Paths, settings: Settings, options: ManifestOptions) ->
         fetching = None
         if options.fetch:
             fetching = fetch.Fetching(bar.reset, bar.update)
+        reading = manifest.Reading(form, draw, kind, caption_inputs)
         table = manifest.build(
             card.name,
             folder,
             annotations,
-            manifest.Reading(form, draw, kind, caption_inputs),
+            reading,
             fetching,
             left_out=left_out,
             say=lambda line: say(line, err=line.startswith("note: ")),

@@ -85,18 +85,12 @@ def _mean(
     to its store.
     """
     features = features_of(name)
-    stores = [
-        System.open_named(place(system_name(recipe, feature, text, seed))) for feature in features
-    ]
-    _fuse(
-        place(system_name(recipe, name, text, seed)),
-        features,
-        stores,
-        "mean",
-        (),
-        keep_common,
-        None,
-    )
+    stores = []
+    for feature in features:
+        member = system_name(recipe, feature, text, seed)
+        stores.append(System.open_named(place(member)))
+    path = place(system_name(recipe, name, text, seed))
+    _fuse(path, features, stores, "mean", (), keep_common, None)
 
 
 def _tune(
@@ -106,7 +100,8 @@ def _tune(
     if options.weights:
         raise InputError("--weight and --tune-on are two sources of weights; give one")
     columns = replace(options.columns, split="val")
-    scored = _open([(str(path), Path()) for path in options.on], columns)
+    places = [(str(path), Path()) for path in options.on]
+    scored = _open(places, columns)
     _check([*stores, *scored])
     weightings = list(fuse.weightings(len(scored)))
     with Progress(f"tune {options.fusion}", "weighting", len(weightings)) as bar:
@@ -114,10 +109,8 @@ def _tune(
             stores, scored, options.fusion, settings.evaluate.block_megabytes, bar.reach
         )
     shares = ", ".join(f"{weight:g}" for weight in chosen)
-    say(
-        f"weights {shares}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
-        err=False,
-    )
+    rsum = f"RSUM {tuned['RSUM']:.1f} on val"
+    say(f"weights {shares}: {rsum}, the best of {tuned['tried']}", err=False)
     return chosen, tuned
 
 

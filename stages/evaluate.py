@@ -85,7 +85,8 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
             say_notes(notes)
             by = rules or _rules_of_system(system, options)
             pool = evaluation.measure(system, [by], columns.manifest)
-            numbers = _described(pool) | pool.numbers[0] | {"notes": notes + pool.notes}
+            numbers = _described(pool) | pool.numbers[0]
+            numbers["notes"] = notes + pool.notes
             if row.series:
                 numbers |= {"series": row.series, "seed": row.seed}
             title = pool.pool.name
@@ -157,7 +158,8 @@ def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
 def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_Row]:
     """The files of all systems, those of several seeds one after another."""
     groups = [named_systems.named(paths, settings, name) for name in systems]
-    named_systems.refuse_stale(paths, settings, chain(*(places for _, places in groups)))
+    of_all = chain.from_iterable(places for _, places in groups)
+    named_systems.refuse_stale(paths, settings, of_all)
     rows = []
     for label, places in groups:
         series = None
@@ -170,8 +172,12 @@ def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_
 
 def _series(label: str, places: Sequence[named_systems.Place]) -> Series:
     """What several seeds of a system are called in one row."""
-    name = label or ", ".join(Path(text.split(":")[0]).stem for text, _ in places)
-    return Series(name, ",".join(str(root / text) for text, root in places))
+    stems = []
+    files = []
+    for text, root in places:
+        stems.append(Path(text.split(":")[0]).stem)
+        files.append(str(root / text))
+    return Series(label or ", ".join(stems), ",".join(files))
 
 
 def _notes_on_published(

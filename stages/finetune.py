@@ -35,7 +35,8 @@ def finetune(paths: Paths, settings: Settings, options: FinetuneOptions) -> None
     how = section(settings, options.recipe)
     dual_encoders.check(source.named)
     given = {"device": options.device, "processes": options.processes}
-    how = how.model_copy(update={name: value for name, value in given.items() if value is not None})
+    changes = {name: value for name, value in given.items() if value is not None}
+    how = how.model_copy(update=changes)
     dataset = options.dataset or settings.run.dataset
     manifest = Manifest.load(paths.manifest(dataset))
     manifest.require_photographs("fine-tuning")
@@ -47,14 +48,17 @@ def finetune(paths: Paths, settings: Settings, options: FinetuneOptions) -> None
 
     machine.keep_freed()
     together = training.launch(how.processes, how.device)
+    how = how.model_copy(update={"processes": together.count})
+    images_folder = options.images or manifest.images_folder
+    out = options.out or paths.tuned(dataset, name)
     job = TuningJob(
         source.named,
         manifest,
-        options.images or manifest.images_folder,
+        images_folder,
         options.recipe,
-        how.model_copy(update={"processes": together.count}),
+        how,
         options.seed,
-        options.out or paths.tuned(dataset, name),
+        out,
         options.if_changed,
         together,
         options.prompt,
@@ -71,13 +75,15 @@ def _of_the_run(paths: Paths, settings: Settings, options: FinetuneOptions) -> N
     paths.tuned(run.dataset, "").mkdir(parents=True, exist_ok=True)
     encoders = [encoder for encoder in run.encoders if encoder.finetune]
     for encoder in encoders:
+        source = Source(encoder.model, paths.root)
+        out = paths.tuned(run.dataset, encoder.name)
         of_encoder = replace(
             options,
-            source=Source(encoder.model, paths.root),
+            source=source,
             dataset=run.dataset,
             recipe=str(encoder.finetune),
             seed=run.seeds[0],
-            out=paths.tuned(run.dataset, encoder.name),
+            out=out,
             prompt=encoder.prompt,
         )
         finetune(paths, settings, of_encoder)

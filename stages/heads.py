@@ -255,9 +255,12 @@ def _changed(section: str, changes: Iterable[str]) -> bool:
     for key in changes:
         for side in ("image", "text"):  # `pooling` sets both sides
             keys.append(re.sub(r"^(recipes\.[^.]+\.)(pooling)\b", rf"\g<1>{side}_\2", key))
-    return any(
-        f"{key}.".startswith(f"{section}.") or f"{section}.".startswith(f"{key}.") for key in keys
-    )
+    for key in keys:
+        is_in_section = f"{key}.".startswith(f"{section}.")
+        contains_section = f"{section}.".startswith(f"{key}.")
+        if is_in_section or contains_section:
+            return True
+    return False
 
 
 def _photographs(
@@ -305,9 +308,8 @@ def learn(job: Job[Any], **more: Any) -> None:
             bar.step(f"epoch {epoch} loss {log['loss']:.3g}")
 
         def on_epoch(row: Mapping[str, float]) -> None:
-            say(
-                f"{job.folder.name} epoch {row['epoch']:.0f}: loss {row['loss']:.3f}, val RSUM {row['RSUM']:.1f}"
-            )
+            measured = f"loss {row['loss']:.3f}, val RSUM {row['RSUM']:.1f}"
+            say(f"{job.folder.name} epoch {row['epoch']:.0f}: {measured}")
 
         def on_words(line: str) -> None:
             say(f"{job.folder.name}: {line}")

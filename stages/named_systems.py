@@ -101,7 +101,9 @@ def _divided(
     for title, names in divided:
         if are_there(names):
             return title, names
-    return divided[0] if divided else ("", text.strip())
+    if divided:
+        return divided[0]
+    return "", text.strip()
 
 
 def refuse_stale(
@@ -110,9 +112,13 @@ def refuse_stale(
     """Check that the run's own stores are up to date, see `checks.refuse_stale`; of other files
     nobody can know it.
     """
-    of_run = paths.similarity(dataset or settings.run.dataset, "", settings.score.split).parent
-    stores = [root / text for text, root in places if layout.is_store(root / text)]
-    systems = {path.stem: System.open_named(path) for path in stores if path.parent == of_run}
+    dataset = dataset or settings.run.dataset
+    folder_of_run = paths.similarity(dataset, "", settings.score.split).parent
+    systems = {}
+    for text, root in places:
+        path = root / text
+        if layout.is_store(path) and path.parent == folder_of_run:
+            systems[path.stem] = System.open_named(path)
     if systems:
         from pipeline.run.provenance import checks  # only where there are stores
 
@@ -127,7 +133,8 @@ def _is_there(
         dataset = dataset or settings.run.dataset
         if paths.similarity(dataset, name, settings.score.split).exists():
             return True
-    return any(mark in part and is_of_scores(paths.root, part) for part in (name, *name.split(":")))
+    parts = (name, *name.split(":"))
+    return any(mark in part and is_of_scores(paths.root, part) for part in parts)
 
 
 def _seeds(paths: Paths, settings: AnySettings, dataset: str | None, name: str) -> list[Place]:

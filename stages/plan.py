@@ -54,32 +54,33 @@ def write_plan(paths: Paths, settings: Settings) -> None:
         say(f"{name}: left out, run.features has no {' and no '.join(lacking)}")
     run = settings.run
     _check(paths, settings)
-    read = [
-        *run.features,
-        *([settings.captions_of(run.dataset)] if "features" in run.texts else []),
-    ]
-    absent = [feature for feature in read if not paths.features(run.dataset, feature).exists()]
-    needs.refuse(
-        needs.missing(settings, run.dataset, absent), run.dataset, settings.preset_of(run.dataset)
-    )
+    read = list(run.features)
+    if "features" in run.texts:
+        read.append(settings.captions_of(run.dataset))
+    absent = []
+    for feature in read:
+        if not paths.features(run.dataset, feature).exists():
+            absent.append(feature)
+    missing = needs.missing(settings, run.dataset, absent)
+    needs.refuse(missing, run.dataset, settings.preset_of(run.dataset))
     plan = _plan(paths, settings)
-    steps = {step: part for step, part in plan.items() if step not in ("extract", "train")}
-    steps |= {
-        f"{step}/{name}": part for step in ("extract", "train") for name, part in plan[step].items()
-    }
-    files = {paths.plan / f"{step}.json": part for step, part in steps.items()}
+    files = {}
+    for step, part in plan.items():
+        if step in ("extract", "train"):
+            for name, part_of_name in part.items():
+                files[paths.plan / step / f"{name}.json"] = part_of_name
+        else:
+            files[paths.plan / f"{step}.json"] = part
     with atomic.exclusive(paths.plan):
         for file, part in files.items():
             atomic.write_json(file, part)
-        for file in {
-            *paths.plan.rglob("*.json")
-        } - files.keys():  # of steps that the run has no more
-            file.unlink()
-    say(
-        f"{paths.plan}: {counted(len(plan['extract']), 'feature')}, {counted(len(plan['train']), 'head')}, "
-        f"{counted(len(ensembles(run)), 'ensemble')}",
-        err=False,
-    )
+        for file in list(paths.plan.rglob("*.json")):
+            if file not in files:  # of a step that the run has no more
+                file.unlink()
+    features = counted(len(plan["extract"]), "feature")
+    trained = counted(len(plan["train"]), "head")
+    fused = counted(len(ensembles(run)), "ensemble")
+    say(f"{paths.plan}: {features}, {trained}, {fused}", err=False)
 
 
 def _check(paths: Paths, settings: Settings) -> None:
@@ -106,13 +107,13 @@ def _check(paths: Paths, settings: Settings) -> None:
     for _, other, _ in reranked(run).values():
         if other not in systems(run):
             reranking.resolve(other, source)
-    new = {
-        recipe
-        for name, (recipe, *_) in heads(run).items()
-        if not paths.head(run.dataset, name).exists()
-    }
-    for recipe in sorted(new):
-        training.check_parts(settings.recipe(recipe), settings.training_of(run.dataset).dimension)
+    new_recipes = set()
+    for name, (recipe, *_) in heads(run).items():
+        if not paths.head(run.dataset, name).exists():
+            new_recipes.add(recipe)
+    dimension = settings.training_of(run.dataset).dimension
+    for recipe in sorted(new_recipes):
+        training.check_parts(settings.recipe(recipe), dimension)
 
 
 def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
@@ -143,8 +144,9 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
     data = card.model_dump(exclude={"unstated"})
     of_tables = [(TABLES, name) for name in settings.tables or TABLES]
     of_figures = [(FIGURES, name) for name in settings.figures]
+    sample = settings.sample.recorded()
     return {
-        "sample": settings.sample.recorded() | _by("sample"),
+        "sample": sample | _by("sample"),
         "manifest": data | _by("manifest", among=[READERS]),
         "extract": extracted,
         "train": trained,
@@ -196,8 +198,9 @@ def _scores(paths: Paths, settings: Settings) -> dict[str, artefacts.Request]:
     for name in rescoring.embedded_heads(run):
         requests[f"vectors of {name}"] = EmbedRequest.of_head([], how, made_by[name])
     for encoder in encoders(paths, run):
+        versions_of_encoder = records.versions(encoder.model)
         requests[f"vectors of {encoder.name}"] = EmbedRequest(
-            splits=[], encoder=encoder.recorded(), made_by=records.versions(encoder.model)
+            splits=[], encoder=encoder.recorded(), made_by=versions_of_encoder
         )
     for name, versions in made_by.items():
         requests[name] = ScoreRequest.of_head(name, how, versions)

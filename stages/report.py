@@ -40,7 +40,8 @@ def write_report(paths: Paths, settings: Settings, options: ReportOptions) -> No
     with exclusive(paths.report):
         write_text(paths.report, text)
         _keep_curves(paths, settings)
-    say(f"{paths.report}: {len(text.encode()) / 1e6:.1f} MB", err=False)
+    megabytes = len(text.encode()) / 1e6
+    say(f"{paths.report}: {megabytes:.1f} MB", err=False)
     asked_side = settings.report.thumbnail
     side = contents["explorer"].get("thumbnail", asked_side)
     if side < asked_side:
@@ -117,7 +118,8 @@ def _contents(
     shown = _of_one_pool(scored)
     truth = scored_systems.truth(paths, settings, metrics)
     # The card's first protocol for the split; or the protocol of other right answers.
-    protocol = truth.protocols(card.protocols_of(settings.score.split)[:1])[0]
+    of_card = card.protocols_of(settings.score.split)
+    protocol = truth.protocols(of_card[:1])[0]
 
     def judge(pool: System) -> System:
         known = None
@@ -133,6 +135,9 @@ def _contents(
     pool = f"{card.title}, {settings.score.split} split"
     ensembles = _ensembles(settings, scored)
     described = {head.name: head.record.model_dump() for head in of_run}
+    effects = systems.effects(ensembles, protocol, settings.evaluate, judge, progress)
+    hubs = systems.hubs(shown, settings.evaluate, progress)
+    provenance = _provenance(paths, settings, card, features, metrics, described)
     return {
         "title": card.title,
         "about": card.description,
@@ -141,14 +146,14 @@ def _contents(
         "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
         "curves": charts.curves(of_run),
         "further_curves": charts.curves(further),
-        "effects": systems.effects(ensembles, protocol, settings.evaluate, judge, progress),
-        "hubs": systems.hubs(shown, settings.evaluate, progress),
+        "effects": effects,
+        "hubs": hubs,
         "explorer": explored,
         "relevance": truth.words,
         "run": scored_systems.run_summary(settings),
         "failures": failures(features),
         "stores": list(features),
-        "provenance": _provenance(paths, settings, card, features, metrics, described),
+        "provenance": provenance,
     }
 
 
@@ -189,7 +194,9 @@ def _ensembles(settings: Settings, scored: Mapping[str, System]) -> dict[str, di
             members = [member for member in order if member in feature_of]
             stores = {feature_of[member]: scored[member].path for member in members}
             ensemble = system_name(recipe, name, text, seed)
-            place = order.index(ensemble) if ensemble in scored else len(order)
+            place = len(order)
+            if ensemble in scored:
+                place = order.index(ensemble)
             made_by = f"{names.method(recipe)}, {names.encoder(text)}, seed {seed}"
             ensembles[place, f"{names.features(name)}: {made_by}"] = stores
             break

@@ -157,20 +157,19 @@ def own_protocol(paths: Paths, dataset: str, split: str) -> Protocol:
 def _rerank(job: rerank.Job, workers: Workers) -> None:
     from pipeline.judge.systems.reranking import rerank
 
+    name = job.path.stem
     with (
         workers.open() as place,
-        Progress(f"candidates {job.path.stem}", "query", job.queries) as finding,
-        Progress(f"rerank {job.path.stem}", "pair") as scoring,
+        Progress(f"candidates {name}", "query", job.queries) as finding,
+        Progress(f"rerank {name}", "pair") as scoring,
     ):
         report = rerank.Report(finding.reach, scoring.reset, scoring.update)
         outcome = rerank.rerank(job, place, report)
     record = outcome.made_from
-    if record.tuned:
-        tuned = record.tuned
-        say(
-            f"k {record.k}, λ {record.weight:g}: RSUM {tuned['RSUM']:.1f} on val, the best of {tuned['tried']}",
-            err=False,
-        )
+    tuned = record.tuned
+    if tuned:
+        rsum = f"RSUM {tuned['RSUM']:.1f} on val"
+        say(f"k {record.k}, λ {record.weight:g}: {rsum}, the best of {tuned['tried']}", err=False)
     said = "nothing to do"
     if outcome.written:
         said = f"{counted(outcome.pairs, 'pair')} scored"

@@ -192,8 +192,10 @@ def refuse_without_vectors(
     made_of = {}
     for system, step in product(systems(run), RESCORERS):
         made_of[Rescore(name=step).applied_to(system)] = system
-    made_of |= {made: source for made, (source, _) in rescored(run).items()}
-    made_of |= {made: retriever for made, (retriever, *_) in reranked(run).items()}
+    for made_name, (rescored_system, _) in rescored(run).items():
+        made_of[made_name] = rescored_system
+    for made_name, (retriever, *_) in reranked(run).items():
+        made_of[made_name] = retriever
     source = made_of.get(name)
     if source:
         raise InputError(
@@ -255,11 +257,11 @@ def galleries(
         return {}
     manifest = Manifest.load(paths.manifest(settings.run.dataset))
     folder = photographs(paths, settings, given)
-    pools = {
-        visual: judge(with_languages(store.check(), manifest), right, manifest)
-        for visual, store in shown.items()
-    }
-    return {
-        visual: Gallery.of(pool, Items.of(pool, manifest, folder), folder)
-        for visual, pool in pools.items()
-    }
+    pools = {}
+    for visual, store in shown.items():
+        pools[visual] = judge(with_languages(store.check(), manifest), right, manifest)
+    of_systems = {}
+    for visual, pool in pools.items():
+        items = Items.of(pool, manifest, folder)
+        of_systems[visual] = Gallery.of(pool, items, folder)
+    return of_systems

@@ -110,7 +110,8 @@ def _text(steps: list[Step]) -> list[str]:
         lines.append(str(path))
         for step in group:
             recorded = _short(step.recorded or "")
-            line = f"    {step.what:<{width}}  {recorded:<{DIGEST}}  {step.verdict}"
+            what = step.what.ljust(width)
+            line = f"    {what}  {recorded:<{DIGEST}}  {step.verdict}"
             if step.verdict == "differs":
                 line += f": {_short(step.found or '')}"
             lines.append(line)

@@ -157,7 +157,8 @@ class Names(Text):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, tuple):
             return value
-        names = tuple(name.strip() for name in super().convert(value, param, ctx).split(","))
+        text = super().convert(value, param, ctx)
+        names = tuple(name.strip() for name in text.split(","))
         if not all(names) or len(set(names)) < len(names):
             self.fail(f"{value!r}: expected names with one comma between, each once", param, ctx)
         return names
