@@ -12,6 +12,7 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from full_disk import no_file_larger_than
 
+from pipeline.foundation.parts import extension
 from stages import cli, options
 
 
@@ -120,7 +121,11 @@ def test_commands_of_groups_are_completed_without_being_imported(
 ) -> None:
     monkeypatch.setattr(cli.lazy, "imported", None)
     assert completed("sto") == ["store"]
-    assert completed("store", "") == list(cli.GROUPS["store"][1])
+    of_core = list(cli.GROUPS["store"][1])
+    of_extensions = [
+        name.removeprefix("store ") for name in extension.commands() if name.startswith("store ")
+    ]
+    assert completed("store", "") == of_core + of_extensions
     assert "--version" in completed("--")
 
 
