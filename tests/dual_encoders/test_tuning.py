@@ -12,38 +12,35 @@ from typing import Any
 
 import forged
 import numpy as np
-import open_clip
 import pytest
 import tiny_dual_encoders
-import tiny_open_clip
 import torch
 import transformers
 from folders import tree
-from PIL import Image
-from sentence_transformers import SentenceTransformer
+from tuned_encoders import (
+    CAPTIONS,
+    PICTURES,
+    check_adapters_learn,
+    check_merged_adapters,
+    check_what_changes,
+    compared,
+    exported,
+    gradients,
+    job_of,
+    train,
+    tuning,
+)
 
-from pipeline.foundation import settings
 from pipeline.foundation.artefacts import Record
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings import FineTuning
-from pipeline.make import dual_encoders, training
+from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import Usage
 from pipeline.make.dual_encoders.tuning.course import TuningCourse
 from pipeline.make.dual_encoders.tuning.job import TuningJob
 from pipeline.make.dual_encoders.tuning.network import Scaled
 from pipeline.make.dual_encoders.tuning.tuned import export
 from pipeline.make.heads.objectives.base import Objective
-from pipeline.make.training import checkpoint
-from pipeline.make.training.artefact import BEST
-
-PARAMS = Path(__file__).parents[2] / "params.yaml"
-SMALL = ("batch_size=8", "epochs=2", "steps=4", "learning_rate=0.01")
-
-
-def tuning(name: str, *changes: str) -> FineTuning:
-    every = (f"finetuning.{name}.{change}" for change in (*SMALL, *changes))
-    return settings.load(PARAMS, tuple(every)).finetuning[name]
 
 
 @pytest.fixture(scope="session")
@@ -53,113 +50,29 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def job(clip: Path, scenes: Manifest, tmp_path: Path) -> TuningJob:
-    return TuningJob(
-        f"clip:{clip}",
-        scenes,
-        scenes.images_folder,
-        "projections",
-        tuning("projections"),
-        0,
-        tmp_path / "tuned",
-    )
+    return job_of(f"clip:{clip}", scenes, tmp_path)
 
 
-def train(job: TuningJob, **more: Any) -> checkpoint.State:
-    return training.train(job, course=TuningCourse, **more)
-
-
-def tuned(job: TuningJob) -> str:
-    train(job)
-    return f"tuned:{job.folder}"
-
-
-def gradients(job: TuningJob, pieces: int, mode: str = "train") -> dict[str, torch.Tensor]:
-    data = job.open()
-    course = TuningCourse(
-        replace(job, recipe=job.recipe.model_copy(update={"pieces": pieces})), data
-    )
-    getattr(course.model, mode)()
-    torch.manual_seed(0)
-    course.step.gradients(next(iter(course.batches.epoch(0))))
-    return {
-        name: weight.grad
-        for name, weight in course.model.network.named_parameters()
-        if weight.grad is not None
-    }
-
-
-@pytest.mark.parametrize("kind", ["clip", "st"])
 @pytest.mark.parametrize("name", ["projections", "blocks", "lora", "all"])
 def test_what_is_chosen_changes_and_nothing_else(
-    name: str, kind: str, job: TuningJob, tmp_path: Path
+    name: str, clip: Path, scenes: Manifest, tmp_path: Path
 ) -> None:
-    job = replace(job, recipe=tuning(name), model=model_of(kind, tmp_path))
-    before, after = (
-        {
-            key.removeprefix("0.model."): value
-            for key, value in dual_encoders.load(model, Usage()).network.state_dict().items()
-        }
-        for model in (job.model, tuned(job))
-    )
-    assert before.keys() == after.keys()
-    changed = {key for key in before if not torch.equal(before[key], after[key])}
-    of_block = {
-        key for key in before if ".layers." in key and key.endswith("weight") and "norm" not in key
-    }
-    expected = {
-        "projections": {"visual_projection.weight", "text_projection.weight", "logit_scale"},
-        "lora": of_block | {"logit_scale"},
-        "all": set(before) - {"vision_model.embeddings.position_ids"},
-    }
-    if name in expected:
-        assert changed - expected[name] == set()
-        assert len(changed) > 0.8 * len(expected[name])
-    else:
-        assert {
-            key
-            for key in changed
-            if ".layers.0." in key or "embeddings" in key or "pre_layrnorm" in key
-        } == set()
-        assert {
-            "vision_model.post_layernorm.weight",
-            "text_model.final_layer_norm.weight",
-        } <= changed
-        assert any("vision_model.encoder.layers.1." in key for key in changed)
-        assert any("text_model.encoder.layers.1." in key for key in changed)
+    check_what_changes(job_of(f"clip:{clip}", scenes, tmp_path, name))
 
 
 def model_of(kind: str, tmp_path: Path) -> str:
-    if kind == "open_clip":
-        return f"open_clip:{tiny_open_clip.written(tmp_path / 'open', tiny_open_clip.OWN)}"
-    if kind == "st":
-        return f"st:{tiny_dual_encoders.sentence_transformers(tmp_path / kind)}"
     if kind == "vision_text":
         return f"vision_text:{tiny_dual_encoders.vision_text(tmp_path / kind)}"
     named, write = tiny_dual_encoders.FOLDERS[kind]
     return f"{named}:{write(tmp_path / kind)}"
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip", "open_clip", "st"])
-def test_every_adapter_learns_by_the_second_step(kind: str, job: TuningJob, tmp_path: Path) -> None:
-    """In the first step A has no gradient, because B is 0."""
-    job = replace(job, model=model_of(kind, tmp_path), recipe=tuning("lora"))
-    course = TuningCourse(job, job.open())
-    course.model.train()
-    first, second, *_ = course.batches.epoch(0)
-    course.step(first)
-    course.step.gradients(second)
-    adapters = {
-        name: weight for name, weight in course.model.network.named_parameters() if ".lora_" in name
-    }
-    layers = {name.split(".lora_")[0] for name in adapters}
-    # q, k, v, out_proj, fc1 and fc2 of each block; of OpenCLIP in_proj with out_proj, c_fc and
-    # c_proj.
-    assert len(layers) == 2 * 2 * (4 if kind == "open_clip" else 6)
-    assert [
-        name
-        for name, weight in adapters.items()
-        if weight.grad is None or not weight.grad.abs().max()
-    ] == []
+@pytest.mark.parametrize("kind", ["clip", "siglip"])
+def test_every_adapter_learns_by_the_second_step(
+    kind: str, scenes: Manifest, tmp_path: Path
+) -> None:
+    # q, k, v, out_proj, fc1 and fc2 of each block
+    check_adapters_learn(job_of(model_of(kind, tmp_path), scenes, tmp_path, "lora"), 6)
 
 
 def test_pieces_have_the_gradients_of_the_whole_batch(job: TuningJob) -> None:
@@ -373,60 +286,14 @@ def test_weights_of_other_names_are_refused(job: TuningJob) -> None:
         course.model.load_state_dict({**state, "odd": torch.zeros(1)})
 
 
-def test_merged_adapters_give_the_same_vectors(job: TuningJob, tmp_path: Path) -> None:
-    for kind in ("clip", "open_clip"):
-        each = replace(
-            job,
-            model=model_of(kind, tmp_path),
-            recipe=tuning("lora"),
-            folder=tmp_path / f"tuned-{kind}",
-        )
-        data = each.open()
-        course = TuningCourse(each, data)
-        checkpoint_of = train(each)
-        course.model.load_state_dict(checkpoint.load_tensors(each.folder / BEST)[0])
-        course.model.eval()
-        merged = dual_encoders.load(f"tuned:{each.folder}", Usage())
-        assert checkpoint_of.epochs == 2
-        assert not any(".lora_" in name for name, _ in merged.network.named_parameters())
-        np.testing.assert_allclose(
-            merged.embed_captions(["a red circle"]),
-            data.encoder.embed_captions(["a red circle"]),
-            atol=1e-5,
-        )
-
-
-def exported(kind: str, job: TuningJob, tmp_path: Path) -> tuple[Any, Path]:
-    job = replace(job, recipe=tuning("lora"), model=model_of(kind, tmp_path))
-    encoder = dual_encoders.load(tuned(job), Usage())
-    with pytest.raises(
-        InputError, match=f"is a model of {encoder.library}; write --to {encoder.library}"
-    ):
-        export(job.folder, "onnx", tmp_path / "exported")
-    export(job.folder, encoder.library, tmp_path / "exported")
-    shutil.rmtree(job.folder)
-    return encoder, tmp_path / "exported"
-
-
-PICTURES = [
-    Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8))
-    for height, width in ((40, 70), (64, 32))
-]
-CAPTIONS = ["a red circle", "green"]
-
-
-def compared(encoder: Any, images: Any, captions: Any) -> None:
-    for found, own in (
-        (encoder.embed_images([encoder.prepare(picture) for picture in PICTURES]), images),
-        (encoder.embed_captions(CAPTIONS), captions),
-    ):
-        vectors = torch.as_tensor(getattr(own, "pooler_output", own)).detach()
-        np.testing.assert_allclose(found, torch.nn.functional.normalize(vectors, dim=-1), atol=1e-5)
+def test_merged_adapters_give_the_same_vectors(job: TuningJob) -> None:
+    check_merged_adapters(replace(job, recipe=tuning("lora")))
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip", "siglip2-naflex", "vision_text"])
-def test_transformers_opens_what_is_exported(kind: str, job: TuningJob, tmp_path: Path) -> None:
-    encoder, folder = exported(kind, job, tmp_path)
+def test_transformers_opens_what_is_exported(kind: str, scenes: Manifest, tmp_path: Path) -> None:
+    folder = tmp_path / "exported"
+    encoder = exported(job_of(model_of(kind, tmp_path), scenes, tmp_path, "lora"), folder)
     network: Any = transformers.AutoModel.from_pretrained(folder)
     images = transformers.AutoImageProcessor.from_pretrained(folder, backend="pil")(
         PICTURES, return_tensors="pt"
@@ -440,39 +307,6 @@ def test_transformers_opens_what_is_exported(kind: str, job: TuningJob, tmp_path
     if "siglip" in kind:
         tokens.pop("attention_mask", None)
     compared(encoder, network.get_image_features(**images), network.get_text_features(**tokens))
-
-
-@pytest.mark.parametrize(
-    "flags",
-    [
-        None,
-        {},
-        {
-            "force_quick_gelu": True,
-            "force_image_size": 48,
-            "image_mean": [0.5] * 3,
-            "force_context_length": 9,
-            "force_custom_text": True,
-        },
-    ],
-)
-def test_open_clip_opens_what_is_exported(
-    flags: dict[str, Any] | None, job: TuningJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if flags is not None:
-        run = tiny_open_clip.trained(tmp_path / "run", tiny_open_clip.OWN, **flags)
-        monkeypatch.setattr(f"{__name__}.model_of", lambda *_: f"open_clip:{run.checkpoint}")
-    encoder, folder = exported("open_clip", job, tmp_path)
-    network, transform = open_clip.create_model_from_pretrained(f"local-dir:{folder}")
-    tokens = open_clip.get_tokenizer(f"local-dir:{folder}")(CAPTIONS)
-    images = torch.stack([transform(picture) for picture in PICTURES])
-    compared(encoder, network.encode_image(images), network.encode_text(tokens))
-
-
-def test_sentence_transformers_opens_what_is_exported(job: TuningJob, tmp_path: Path) -> None:
-    encoder, folder = exported("st", job, tmp_path)
-    model = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    compared(encoder, model.encode(PICTURES), model.encode(CAPTIONS))
 
 
 def test_captions_are_read_in_the_prompt_of_the_training(job: TuningJob, tmp_path: Path) -> None:
@@ -499,31 +333,6 @@ def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> N
     assert dual_encoders.load(f"tuned:{again.folder}", Usage()).embed_captions(
         ["a circle"]
     ).shape == (1, 8)
-
-
-def test_a_batch_norm_is_refused_or_fixed(job: TuningJob, tmp_path: Path) -> None:
-    config = {
-        **tiny_open_clip.TIMM,
-        "vision_cfg": {
-            "image_size": 32,
-            "timm_model_name": "test_efficientnet",
-            "timm_pool": "",
-            "timm_proj": "linear",
-        },
-    }
-    model = f"open_clip:{tiny_open_clip.written(tmp_path / 'norms', config)}"
-    job = replace(job, model=model, recipe=tuning("all"))
-    with pytest.raises(
-        InputError, match="is a BatchNorm, whose output depends on the rest of the batch; set"
-    ):
-        train(job)
-    fixed = replace(job, recipe=tuning("all", "batch_norm=fixed"))
-    whole, pieces = gradients(fixed, 1), gradients(fixed, 4)
-    for name, gradient in whole.items():
-        scale = max(1.0, float(gradient.abs().max()))
-        torch.testing.assert_close(
-            pieces[name] / scale, gradient / scale, atol=2e-6, rtol=0, msg=name
-        )
 
 
 def test_more_blocks_than_there_are(job: TuningJob) -> None:
