@@ -73,25 +73,26 @@ def extract(
         _check_code(job, todo)
         with making(job.store, wanted, todo, job.if_changed) as (store, todo):
             on_start(todo.count)
-            computed = np.bincount(
-                todo.computed // todo.layout.shard_rows, minlength=todo.layout.shards
-            )
-            shards = job.tasks(engine, sources, todo, store)
-            with closing(_run(executor, shards, store)) as entries:
+            layout = todo.layout
+            shards = todo.computed // layout.shard_rows
+            counts = np.bincount(shards, minlength=layout.shards)
+            work = job.tasks(engine, sources, todo, store)
+            with closing(_run(executor, work, store)) as entries:
                 for entry in entries:
-                    on_images(int(computed[entry.shard]))
+                    on_images(int(counts[entry.shard]))
             rows = find(todo.ids, wanted.ids)
-            failed = write_failures(store, todo.layout, sources.names, rows)
+            failed = write_failures(store, layout, sources.names, rows)
         _record_place(job.store, request.places(job.engine.name, job.engine.options))
     if failed and job.on_error == "fail":
-        row, reason = next(iter(sorted(failed.items())))
+        row, reason = min(failed.items())
         raise InputError(
             f"{job.store}: {counted(len(failed), 'image')} failed in an earlier run, the first "
             f"{sources.names[row]} ({reason}); try again with --retry-failed, or accept that with "
             "--on-error skip"
         )
-    tried = np.isin(rows, todo.computed)
-    return ExtractionOutcome(todo.count - int(tried[list(failed)].sum()), failed, todo.count)
+    is_tried = np.isin(rows, todo.computed)
+    failed_now = int(is_tried[list(failed)].sum())
+    return ExtractionOutcome(todo.count - failed_now, failed, todo.count)
 
 
 def _record_place(store: Path, place: dict[str, str]) -> None:
@@ -201,7 +202,9 @@ def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
     written.
     """
     rows = todo.computed
-    chosen = rows[np.linspace(0, len(rows) - 1, min(len(rows), job.batch_size + PROBE)).astype(int)]
+    count = min(len(rows), job.batch_size + PROBE)
+    places = np.linspace(0, len(rows) - 1, count).astype(int)
+    chosen = rows[places]
     sampled = np.flatnonzero(np.isin(sources.ids, todo.ids[chosen]))
     return Task(
         job.store,
@@ -226,13 +229,13 @@ def probe(task: Task) -> tuple[int, float | None]:
     seconds = 0.0
     for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
-        decoded = [
-            worker.decode(*source, task.engine)
-            for source in task.sources[start : start + task.batch_size]
-        ]
+        batch = task.sources[start : start + task.batch_size]
+        decoded = [worker.decode(*source, task.engine) for source in batch]
         features = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.sources) <= task.batch_size:
             timed += len(features)
             seconds += time.perf_counter() - begin
-        warm = warm or not all(isinstance(each, str) for each in features)
-    return timed, seconds / timed if timed and warm else None
+        warm = warm or not all(isinstance(image, str) for image in features)
+    if not timed or not warm:
+        return timed, None
+    return timed, seconds / timed

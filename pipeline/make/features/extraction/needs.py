@@ -25,12 +25,12 @@ def missing(settings: Settings, dataset: str, features: Iterable[str]) -> list[L
     """The packages and checkpoints that a data set's features need and this machine lacks, in the
     features' order.
     """
-    engines = ((feature, settings.engine_of(dataset, feature)) for feature in features)
-    return [
-        (feature, what)
-        for feature, engine in engines
-        for what in lacks(engine.engine, engine.options)
-    ]
+    lacking = []
+    for feature in features:
+        engine = settings.engine_of(dataset, feature)
+        for what in lacks(engine.engine, engine.options):
+            lacking.append((feature, what))
+    return lacking
 
 
 def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
@@ -38,12 +38,11 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     it.
     """
     chosen = ENGINES.options(engine, options)
+    lacking = []
     packages: Mapping[str, str] = getattr(chosen, "PACKAGES", {})
-    lacking = [
-        f"the package {name}; with torch installed, run: {command}"
-        for name, command in packages.items()
-        if find_spec(name) is None
-    ]
+    for name, command in packages.items():
+        if find_spec(name) is None:
+            lacking.append(f"the package {name}; with torch installed, run: {command}")
     lack = unnamed(engine, options)
     if lack:
         lacking.append(lack)
@@ -101,15 +100,18 @@ class Cost:
     numbers: int  # numbers per image in the store
 
 
+RESNET = "resnet152.tv_in1k"
+EFFICIENT = "tf_efficientnet_lite0"
+VIT = "vit_base_patch16_224.orig_in21k_ft_in1k"
 # Engine, network and image size -> cost.
 MEASURED = {
     ("butd-36", None, None): Cost(10.0, 15.0, 2.1, 36 * 2048),
     ("grid", "butd_resnet101", 512): Cost(0.42, 0.72, 2.2, 256 * 2048),
-    ("patch", "vit_base_patch16_224.orig_in21k_ft_in1k", 224): Cost(0.19, 0.42, 1.8, 197 * 768),
-    ("pyramid", "tf_efficientnet_lite0", 384): Cost(0.02, 0.11, 1.6, 36 * 1280),
-    ("grid", "tf_efficientnet_lite0", 512): Cost(0.04, 0.18, 2.1, 64 * 1280),
-    ("frame", "tf_efficientnet_lite0", 224): Cost(0.2, 0.5, 1.5, 20 * 1280),
-    ("frame", "resnet152.tv_in1k", 224): Cost(2.3, 3.0, 2.5, 20 * 2048),
+    ("patch", VIT, 224): Cost(0.19, 0.42, 1.8, 197 * 768),
+    ("pyramid", EFFICIENT, 384): Cost(0.02, 0.11, 1.6, 36 * 1280),
+    ("grid", EFFICIENT, 512): Cost(0.04, 0.18, 2.1, 64 * 1280),
+    ("frame", EFFICIENT, 224): Cost(0.2, 0.5, 1.5, 20 * 1280),
+    ("frame", RESNET, 224): Cost(2.3, 3.0, 2.5, 20 * 2048),
 }
 
 
@@ -130,16 +132,18 @@ def costs(
         return []
     notes = []
     cores = len(os.sched_getaffinity(0))
-    days = (cost.openvino if openvino else cost.torch) * images / cores / DAY
+    seconds = cost.openvino if openvino else cost.torch
+    days = seconds * images / cores / DAY
     if on_cpu and days > 1:
         notes.append(
             f"about {days:,.0f} days on {cores} CPU cores; extract.device: cuda takes a GPU, --scheduler a "
             "cluster"
         )
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    if on_cpu and cost.memory * workers > memory:
+    of_workers = cost.memory * workers
+    if on_cpu and of_workers > memory:
         notes.append(
-            f"about {cost.memory * workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
+            f"about {of_workers:.0f} GB of memory, of {memory:.0f}; fewer workers or a smaller "
             "extract.batch_size take less"
         )
     size = cost.numbers * width * images
@@ -154,7 +158,9 @@ def costs(
 
 def size_of(count: int) -> str:
     """A number of bytes: "27.84 MB"."""
-    return f"{count / 1e9:,.2f} GB" if count >= 1e8 else f"{count / 1e6:,.2f} MB"
+    if count >= 1e8:
+        return f"{count / 1e9:,.2f} GB"
+    return f"{count / 1e6:,.2f} MB"
 
 
 def free_bytes(store: Path) -> int:

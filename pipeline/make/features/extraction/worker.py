@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -27,15 +28,13 @@ from pipeline.make.features.store import Shard, ledger, write_shard
 
 DECODERS = 2  # threads, beside those of a network on the CPU
 WRITERS = 4  # threads at most, of a GPU's worker
-LANES = (
-    2  # batches on a GPU: while one is copied there, or its features back, the other is computed
-)
+# Batches on a GPU: while one is copied there, or its features back, the other is computed.
+LANES = 2
 
 _own_device: list[str] = []  # of this process, where several have a device each
 _loading = threading.Lock()
-_loaded: list[
-    tuple[list[EngineSpec], extractors.Extractor]
-] = []  # the last one, and by which specs it was asked for
+# The last engine, and by which specs it was asked for.
+_loaded: list[tuple[list[EngineSpec], extractors.Extractor]] = []
 
 
 def take_device_of(devices: Sequence[str], number: int) -> None:
@@ -44,11 +43,9 @@ def take_device_of(devices: Sequence[str], number: int) -> None:
 
 
 def _here(engine: EngineSpec) -> EngineSpec:
-    return (
-        replace(engine, runtime=replace(engine.runtime, device=_own_device[0]))
-        if _own_device
-        else engine
-    )
+    if not _own_device:
+        return engine
+    return replace(engine, runtime=replace(engine.runtime, device=_own_device[0]))
 
 
 def load_engine(engine: EngineSpec) -> extractors.Extractor:
@@ -69,30 +66,29 @@ def describe_engine(engine: EngineSpec) -> EngineDescription:
     extractor = load_engine(engine)
     # The version of another package's engine is what the engine says: its stores may be of an
     # earlier version.
-    version = (
-        artefacts.version(f"extractors/{engine.name}")
-        if extractors.ENGINES.is_built_in(engine.name)
-        else int(getattr(extractor, "version", 1))
+    if extractors.ENGINES.is_built_in(engine.name):
+        version = artefacts.version(f"extractors/{engine.name}")
+    else:
+        version = int(getattr(extractor, "version", 1))
+    settings = weights.by_digest(extractor.settings)[0]
+    named = feature_name(
+        extractor.reported_as,
+        settings.get("weights"),
+        engine.runtime.precision,
+        extractor.weights,
     )
-    description = EngineDescription(
+    return EngineDescription(
         name=extractor.reported_as,
+        reported_as=named,
+        depends_on_id=extractor.depends_on_id,
         version=version,
-        **{
-            field.name: getattr(extractor, field.name)
-            for field in fields(EngineDescription)
-            if field.name not in ("name", "version")
-        },
-    )
-    settings = weights.by_digest(description.settings)[0]
-    return replace(
-        description,
+        items=extractor.items,
+        dimension=extractor.dimension,
+        extras=extractor.extras,
+        trained=extractor.trained,
+        weights=extractor.weights,
         settings=settings,
-        reported_as=feature_name(
-            description.reported_as,
-            settings.get("weights"),
-            engine.runtime.precision,
-            description.weights,
-        ),
+        backend=extractor.backend,
     )
 
 
@@ -107,11 +103,9 @@ def run(
     load_engine(first.engine)
     writing: deque[Future[ledger.LedgerEntry]] = deque()
     decoding, computing, count = _threads(first)
-    with (
-        ThreadPoolExecutor(count) as writers,
-        closing(_extracted(first, chain([first], waiting), decoding, computing)) as extracted,
-    ):
-        for shard in _shards(extracted, wanted):
+    batches = _extracted(first, chain([first], waiting), decoding, computing)
+    with ThreadPoolExecutor(count) as writers, closing(batches):
+        for shard in _shards(batches, wanted):
             if len(writing) == count:  # no more shards than that wait to be written
                 yield writing.popleft().result()
             writing.append(writers.submit(_write, *shard))
@@ -141,28 +135,21 @@ def _extracted(
     # A batch ends with its shard: a network may round differently in another batch, and the bytes
     # of a shard must not depend on which shards were extracted before it.
     engine = first.engine
+    at_most = first.threads.ahead + computing
     running: deque[tuple[Batch, Future[list[Extracted]]]] = deque()
+    own_stream = partial(_own_stream, engine.runtime.device)
     with (
         ThreadPoolExecutor(decoding) as decoders,
-        ThreadPoolExecutor(
-            computing, initializer=_own_stream, initargs=(engine.runtime.device,)
-        ) as lanes,
+        ThreadPoolExecutor(computing, initializer=own_stream) as lanes,
     ):
         try:
             for task, rows, is_last in _batches(tasks):
-                decoded = [
-                    decoders.submit(decode, *task.sources[row - task.rows.start], engine)
-                    for row in rows
-                ]
-                running.append(
-                    (
-                        (task, rows, is_last),
-                        lanes.submit(
-                            features_of, engine, map(Future.result, decoded), task.layout.dtype
-                        ),
-                    )
-                )
-                if len(running) >= first.threads.ahead + computing:
+                sources = [task.sources[row - task.rows.start] for row in rows]
+                decoding_of = [decoders.submit(decode, *source, engine) for source in sources]
+                decoded = map(Future.result, decoding_of)
+                features = lanes.submit(features_of, engine, decoded, task.layout.dtype)
+                running.append(((task, rows, is_last), features))
+                if len(running) >= at_most:
                     batch, features = running.popleft()
                     yield batch, features.result()
             for batch, features in running:
@@ -184,15 +171,13 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Batch]:
 def _threads(task: Task) -> tuple[int, int, int]:
     """How many threads decode images, have a batch on the device, and write shards."""
     asked = task.threads
-    cores = torch.get_num_threads()
     if task.engine.runtime.on_cpu:
         return asked.decoders or DECODERS, 1, asked.writers or 1
     # With a GPU, torch's threads, a worker's share of the cores, are idle.
-    return (
-        asked.decoders or max(DECODERS, cores),
-        LANES,
-        asked.writers or max(1, min(WRITERS, cores // 4)),
-    )
+    cores = torch.get_num_threads()
+    decoders = max(DECODERS, cores)
+    writers = max(1, min(WRITERS, cores // 4))
+    return asked.decoders or decoders, LANES, asked.writers or writers
 
 
 def _own_stream(device: str) -> None:
@@ -209,16 +194,23 @@ def features_of(engine: EngineSpec, batch: Iterable[Decoded], dtype: str) -> lis
     good = [image for image in decoded if not isinstance(image, str)]
     if not good:
         return [reason for reason in decoded if isinstance(reason, str)]
-    with refusing(
-        (torch.OutOfMemoryError, MemoryError),
-        f"no memory for {counted(len(good), 'image')} at once on "
-        f"{engine.runtime.device}; give a smaller --batch-size and run again to resume",
-    ):
-        computed = load_engine(engine).extract(
-            [prepared for prepared, _, _ in good], [size for _, size, _ in good]
-        )
+    prepared = [pixels for pixels, _, _ in good]
+    sizes = [size for _, size, _ in good]
+    too_many = (
+        f"no memory for {counted(len(good), 'image')} at once on {engine.runtime.device}; give a "
+        "smaller --batch-size and run again to resume"
+    )
+    with refusing((torch.OutOfMemoryError, MemoryError), too_many):
+        computed = load_engine(engine).extract(prepared, sizes)
         items = iter(base.bring(computed, dtype))
-    return [image if isinstance(image, str) else (next(items), *image[1:]) for image in decoded]
+    extracted: list[Extracted] = []
+    for image in decoded:
+        if isinstance(image, str):
+            extracted.append(image)
+        else:
+            _, size, checksum = image
+            extracted.append((next(items), size, checksum))
+    return extracted
 
 
 def _shards(
@@ -270,23 +262,19 @@ def decode(source: GalleryFile | str, size: int, engine: EngineSpec) -> Decoded:
 
 def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
     path = file.path
+    content = b""
     try:
-        content = file.content() if file.kind == "image" else b""
+        if file.kind == "image":
+            content = file.content()
         length = len(content) or path.stat().st_size
     except OSError as error:
-        if not (path.parent.is_dir() or remote.address(path) or containers.inside(path)):
-            raise InputError(
-                f"{path.parent}: no such folder, though the manifest names {file.kind}s there; give the "
-                f"folder of {file.kind}s with --images"
-            ) from None
-        if what := unfetched.stand_in(path):
-            return f"is {what}"
-        return f"cannot be read, though the manifest names it ({error.strerror or error})"
+        return _why_unread(file, error)
     if size == NO_FILE:
         raise InputError(f"{path}: the manifest was made without images; make it again with them")
     if length != size:
-        if what := unfetched.pointer(content):
-            return f"is {what}"
+        stand_in = unfetched.pointer(content)
+        if stand_in:
+            return f"is {stand_in}"
         raise InputError(
             f"{path}: has {length} bytes, the manifest says {size}; make the manifest again"
         )
@@ -306,3 +294,18 @@ def _decode_file(file: GalleryFile, size: int, engine: EngineSpec) -> Decoded:
         return extractor.prepare(image), image.size, blake.of_bytes(content)
     except images.ImageError as error:
         return str(error)
+
+
+def _why_unread(file: GalleryFile, error: OSError) -> str:
+    """Why a file cannot be read; InputError if the whole folder is not there."""
+    path = file.path
+    folder = path.parent
+    if not (folder.is_dir() or remote.address(path) or containers.inside(path)):
+        raise InputError(
+            f"{folder}: no such folder, though the manifest names {file.kind}s there; give the "
+            f"folder of {file.kind}s with --images"
+        ) from None
+    stand_in = unfetched.stand_in(path)
+    if stand_in:
+        return f"is {stand_in}"
+    return f"cannot be read, though the manifest names it ({error.strerror or error})"

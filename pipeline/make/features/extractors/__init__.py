@@ -56,16 +56,17 @@ def rebuild(how: ItemFormat, device: str = "cpu", same_weights: bool = True) -> 
         InputError: If the features were imported, or the weights are others.
     """
     made = how.made
+    recipe = made.get("recipe")
     if "settings" not in made:
         raise InputError(
-            f"the features {made.get('recipe')} were imported; the network that made them is not known "
-            "here"
+            f"the features {recipe} were imported; the network that made them is not known here"
         )
     runtime = import_module(f"{__name__}.runtime").Runtime(device, made["precision"])
-    engine = build(made["engine"], how.options, runtime)
+    name = made["engine"]
+    engine = build(name, how.options, runtime)
     if same_weights and engine.weights != made["weights"]:
         raise InputError(
-            f"the features {made.get('recipe')} were made with other weights than the engine "
-            f"{made['engine']} loads now; extract them again"
+            f"the features {recipe} were made with other weights than the engine {name} loads now; "
+            "extract them again"
         )
     return engine

@@ -59,8 +59,8 @@ class GridFeats(MapEngine):
         shortest = min(options.short_side, options.long_side)
         self.items = _cells(shortest) * _cells(options.long_side)
         _, deviations = BACKBONES[options.network]
-        self._mean = torch.tensor(MEANS).view(1, 3, 1, 1).to(runtime.device)
-        self._std = torch.tensor(deviations).view(1, 3, 1, 1).to(runtime.device)
+        self._mean = _of_channels(MEANS).to(runtime.device)
+        self._std = _of_channels(deviations).to(runtime.device)
 
     def prepare(self, image: Image.Image) -> torch.Tensor:
         """Resize by Pillow, bilinear, as detectron2 does: uint8 [H, W, 3]."""
@@ -86,6 +86,11 @@ class GridFeatsX152(GridFeats):
     """The same of the larger backbone."""
 
 
+def _of_channels(values: tuple[float, ...]) -> torch.Tensor:
+    """A number for each channel of images [B, 3, H, W]."""
+    return torch.tensor(values).view(1, 3, 1, 1)
+
+
 def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[int, int]:
     """Compute the width and height that an image gets, as detectron2's `ResizeShortestEdge`, each
     at least 1.
@@ -98,7 +103,9 @@ def resized(width: int, height: int, short_side: int, long_side: int) -> tuple[i
     else:
         across = scale * width
     less = min(1.0, long_side / max(across, down))
-    return max(1, int(across * less + 0.5)), max(1, int(down * less + 0.5))
+    new_width = int(across * less + 0.5)
+    new_height = int(down * less + 0.5)
+    return max(1, new_width), max(1, new_height)
 
 
 def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
@@ -106,8 +113,9 @@ def boxes(rows: int, columns: int, size: tuple[int, int]) -> torch.Tensor:
     in pixels.
     """
     y, x = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
-    corners = [x / columns, y / rows, (x + 1) / columns, (y + 1) / rows]
-    shares = torch.stack(corners, dim=-1).view(-1, 4)
+    near = [x / columns, y / rows]
+    far = [(x + 1) / columns, (y + 1) / rows]
+    shares = torch.stack(near + far, dim=-1).view(-1, 4)
     return shares * torch.tensor([*size, *size], dtype=torch.float32)
 
 

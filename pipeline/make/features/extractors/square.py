@@ -68,9 +68,10 @@ class NetworkEngine(Engine):
         """
         features = self.network.channels_first(features)
         if features.ndim != 4 or min(features.shape[2:]) < side:
+            shape = tuple(features.shape[1:])
             raise InputError(
                 f"grid: expected a map of at least {side} x {side} cells, the network gives "
-                f"{tuple(features.shape[1:])}; choose a CNN, a larger image_size or a smaller grid"
+                f"{shape}; choose a CNN, a larger image_size or a smaller grid"
             )
         return features
 
@@ -79,14 +80,22 @@ def windows() -> np.ndarray:
     """List the 36 windows: float32 [36, 4], x1 y1 x2 y2 as shares of the image's width and
     height.
     """
-    boxes = []
+    boxes: list[tuple[float, ...]] = []
     for n in SCALES:
-        for row, column in np.ndindex(n, n):
-            boxes.append((column / n, row / n, (column + 1) / n, (row + 1) / n))
-    edges = [(strip / STRIPS, (strip + 1) / STRIPS) for strip in range(STRIPS)]
-    boxes += [(0, start, 1, end) for start, end in edges]
-    boxes += [(start, 0, end, 1) for start, end in edges]
+        edges = _edges(n)
+        for top, bottom in edges:
+            for left, right in edges:
+                boxes.append((left, top, right, bottom))
+    for top, bottom in _edges(STRIPS):
+        boxes.append((0, top, 1, bottom))
+    for left, right in _edges(STRIPS):
+        boxes.append((left, 0, right, 1))
     return np.array(boxes, dtype=np.float32)
+
+
+def _edges(parts: int) -> list[tuple[float, float]]:
+    """Where each of some equal parts of a side begins and ends, as shares of it."""
+    return [(part / parts, (part + 1) / parts) for part in range(parts)]
 
 
 class Pyramid(NetworkEngine):
@@ -105,10 +114,11 @@ class Pyramid(NetworkEngine):
         """Compute 36 items for each image."""
         maps = self.map_of(self.network.features(batch), max(SCALES))
         height, width = maps.shape[2:]
+        count = len(batch)
         scale = torch.tensor([width, height, width, height], device=maps.device)
         boxes = torch.from_numpy(self.boxes).to(maps.device) * scale
-        pooled = roi_align(maps, [boxes] * len(batch), output_size=1, aligned=True)
-        rows = pooled.flatten(1).unflatten(0, (len(batch), self.items))
+        pooled = roi_align(maps, [boxes] * count, output_size=1, aligned=True)
+        rows = pooled.flatten(1).unflatten(0, (count, self.items))
         items = []
         for row, size in zip(rows, sizes, strict=True):
             of_image = self.boxes * np.array(size * 2, np.float32)
@@ -123,11 +133,13 @@ class Grid(NetworkEngine):
         super().__init__(runtime, options)
         self.side = options.grid
         self.items = options.grid**2
-        self.dimension = self._cells(self.network.probe(self.size)).shape[2]
+        probe = self.network.probe(self.size)
+        self.dimension = self._cells(probe).shape[2]
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute grid × grid items for each image."""
-        return [computed(row) for row in self._cells(self.network.features(batch))]
+        cells = self._cells(self.network.features(batch))
+        return [computed(row) for row in cells]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute items [B, grid × grid, D] of pixels [B, S, S, 3] with gradients to the network's
@@ -136,7 +148,8 @@ class Grid(NetworkEngine):
         return self._cells(self.network.forward(pixels))
 
     def _cells(self, maps: torch.Tensor) -> torch.Tensor:
-        averaged = adaptive_avg_pool2d(self.map_of(maps, self.side), self.side)
+        maps = self.map_of(maps, self.side)
+        averaged = adaptive_avg_pool2d(maps, self.side)
         return averaged.flatten(2).transpose(1, 2)
 
 
@@ -158,7 +171,8 @@ class Patch(NetworkEngine):
 
     def extract(self, batch: list[torch.Tensor], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the class token, if the options keep it, and the patches row by row."""
-        return [computed(row) for row in self._chosen(self.network.features(batch))]
+        tokens = self._chosen(self.network.features(batch))
+        return [computed(row) for row in tokens]
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
         """Compute items [B, N, D] of pixels [B, S, S, 3] with gradients to the network's
@@ -168,9 +182,10 @@ class Patch(NetworkEngine):
 
     def _chosen(self, tokens: torch.Tensor) -> torch.Tensor:
         if tokens.ndim != 3:
+            network = self.settings["network"]
             raise InputError(
-                f"patch: expected tokens [B, N, D], {self.settings['network']} gives "
-                f"{tuple(tokens.shape)}; choose a ViT"
+                f"patch: expected tokens [B, N, D], {network} gives {tuple(tokens.shape)}; choose "
+                "a ViT"
             )
         patches = tokens[:, self.network.prefix :]
         if not self.settings["cls"]:
@@ -187,7 +202,8 @@ class Frame(NetworkEngine):
         self.at_once = AT_ONCE_ON_CPU if runtime.on_cpu else AT_ONCE
         # A ViT has one size.
         with refusing((AssertionError, RuntimeError), self._refusal):
-            self.dimension = self._averaged(self.network.probe(self.size)).shape[1]
+            probe = self.network.probe(self.size)
+            self.dimension = self._averaged(probe).shape[1]
 
     def _refusal(self, error: Exception) -> str:
         reason = str(error).splitlines()[0]
@@ -211,7 +227,8 @@ class Frame(NetworkEngine):
         for start in range(0, len(frames), self.at_once):
             features = self.network.features(frames[start : start + self.at_once])
             averages.append(self._averaged(features))
-        clips = torch.cat(averages).split([len(clip) for clip in batch])
+        lengths = [len(clip) for clip in batch]
+        clips = torch.cat(averages).split(lengths)
         return [computed(clip) for clip in clips]
 
     def _averaged(self, given: torch.Tensor) -> torch.Tensor:
@@ -220,6 +237,5 @@ class Frame(NetworkEngine):
             return given[:, self.network.prefix :].mean(1)
         if given.ndim == 4:
             return self.map_of(given, 1).mean((2, 3))
-        raise InputError(
-            f"frame: expected a map or tokens, {self.settings['network']} gives {tuple(given.shape)}"
-        )
+        network = self.settings["network"]
+        raise InputError(f"frame: expected a map or tokens, {network} gives {tuple(given.shape)}")

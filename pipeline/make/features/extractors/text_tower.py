@@ -38,9 +38,10 @@ class CaptionTokens(Engine):
     @torch.inference_mode()
     def extract(self, batch: list[list[int]], sizes: list[tuple[int, int]]) -> list[Computed]:
         """Compute the vectors of each caption's tokens, in order."""
-        lengths = torch.tensor([len(numbers) for numbers in batch])
         captions = [torch.tensor(numbers) for numbers in batch]
         tokens = torch.nn.utils.rnn.pad_sequence(captions, batch_first=True)
+        counts = [len(numbers) for numbers in batch]
+        lengths = self.runtime.send(torch.tensor(counts))
         with self.runtime.autocast():
-            vectors = self.network(self.runtime.send(tokens), self.runtime.send(lengths)).float()
-        return [computed(row[:count]) for row, count in zip(vectors, lengths.tolist(), strict=True)]
+            vectors = self.network(self.runtime.send(tokens), lengths).float()
+        return [computed(row[:count]) for row, count in zip(vectors, counts, strict=True)]

@@ -42,10 +42,10 @@ def write(
     for name in (*written, *links):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
     if ADDED_TO not in written:
-        lacking = _lacking(folder / ADDED_TO, wanted[ADDED_TO])
+        file = folder / ADDED_TO
+        lacking = _lacking(file, wanted[ADDED_TO])
         if lacking:
-            content = (folder / ADDED_TO).read_bytes()
-            write_bytes(folder / ADDED_TO, content + lacking.encode())
+            write_bytes(file, file.read_bytes() + lacking.encode())
     for name in written:
         write_text(folder / name, wanted[name])
     for name, target in links.items():

@@ -75,24 +75,27 @@ def choose(
     for split, fewest in FEWEST.items():
         count = counts.get(split, 0)
         if count < fewest:
-            needed = [f"{least} {table.noun}s in {each}" for each, least in FEWEST.items()]
-            raise InputError(
-                f"{captions}: training needs at least {', '.join(needed)}; {split} has {count}"
-            )
+            needed = [f"{least} {table.noun}s in {part}" for part, least in FEWEST.items()]
+            listed = ", ".join(needed)
+            raise InputError(f"{captions}: training needs at least {listed}; {split} has {count}")
     features, left_out = _features(shipped, name, kind)
     train = table.rows(["split"], lambda rows: rows[rows["split"] == "train"])
-    training: dict[str, Any] = dict(scaled(int(counts["train"]), len(train)))
+    training: dict[str, Any] = {**scaled(int(counts["train"]), len(train))}
     training["device"] = shipped.training_of(name).device
     return OwnData(table, bool(drawn), features, left_out, training)
 
 
 def scaled(images: int, captions: int) -> dict[str, int]:
     """Choose how large a head is and how long it trains."""
-    batch = 2 ** min(7, int(np.log2(max(2, images // 4))))
-    epochs = min(30, max(3, round(STEPS / max(1, captions // batch))))
+    a_quarter = max(2, images // 4)
+    batch = 2 ** min(7, int(np.log2(a_quarter)))
+    steps_of_epoch = max(1, captions // batch)
+    epochs = min(30, max(3, round(STEPS / steps_of_epoch)))
     dimension = 512
-    if images < 20000:
-        dimension = 128 if images < 1000 else 256
+    if images < 1000:
+        dimension = 128
+    elif images < 20000:
+        dimension = 256
     return {
         "dimension": dimension,
         "batch_size": batch,
@@ -109,15 +112,15 @@ def files(
     below it.
     """
     name = data.table.dataset
-    folder = f"data/{name}"
+    own_images = f"data/{name}/images"
     suffix = ".csv" if data.drawn else captions.suffix
-    own_captions = f"{folder}/captions{suffix}"
+    own_captions = f"data/{name}/captions{suffix}"
     card: dict[str, Any] = {
         "title": name,
         "description": "your own data",
         "licence": "yours",
         "source": f"images {images.absolute()}, captions {captions.absolute()}",
-        "images": f"{folder}/images",
+        "images": own_images,
         "annotations": own_captions,
         "protocols": ["all"],
     }
@@ -130,7 +133,7 @@ def files(
         "dvc.yaml": stages_file(),
         f"manifests/{name}.yaml": parsing.to_yaml(card),
     }
-    links = {f"{folder}/images": images}
+    links = {own_images: images}
     if data.drawn:
         texts[own_captions] = captions_file(data)
     else:
@@ -143,23 +146,23 @@ def settings_file(data: OwnData) -> str:
     text = template("params.yaml").read_text(encoding="utf-8")
     shipped = load(template("params.yaml")).run.ensembles
     ensembles = [name for name in shipped if set(of_ensemble(name)) <= set(data.features)]
+    dataset = _name(data.table.dataset)
     chosen = {
-        "dataset": _name(data.table.dataset),
+        "dataset": dataset,
         "features": f"[{', '.join(data.features)}]",
         "ensembles": f"[{', '.join(ensembles)}]",
         "ablations": "[]",
     }
     for key, written in chosen.items():
-        text, count = re.subn(
-            rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)", rf"\1 {written}", text, count=1
-        )
+        setting = rf"(?m)^(  {key}:) +(\[[^\]]*\]|[^\s#]+)"
+        text, count = re.subn(setting, rf"\1 {written}", text, count=1)
         if not count:
             raise AssertionError(f"params.yaml has no run.{key}")
-    lines = "".join(f"    {key}: {value}\n" for key, value in data.training.items())
-    section = f"  {_name(data.table.dataset)}:  # chosen by `pipeline init`\n{lines}"
-    return re.sub(
-        r"(?m)^(training:.*\n)(?:  .*\n)+", lambda match: match[1] + section, text, count=1
-    )
+    section = f"  {dataset}:  # chosen by `pipeline init`\n"
+    for key, value in data.training.items():
+        section += f"    {key}: {value}\n"
+    shipped_section = r"(?m)^(training:.*\n)(?:  .*\n)+"
+    return re.sub(shipped_section, lambda match: match[1] + section, text, count=1)
 
 
 def _name(name: str) -> str:
@@ -201,13 +204,16 @@ def _features(settings: Settings, name: str, kind: Kind) -> tuple[list[str], dic
     """
     chosen = []
     left_out = {}
-    for feature, engine in settings.features[settings.preset_of(name)].items():
-        if FEATURES[feature].kind != kind or needs.unnamed(engine.engine, engine.options):
+    preset = settings.features[settings.preset_of(name)]
+    for feature, chosen_engine in preset.items():
+        engine = chosen_engine.engine
+        options = chosen_engine.options
+        if FEATURES[feature].kind != kind or needs.unnamed(engine, options):
             continue
-        if engine.options.get("weights") == weights.UNTRAINED:
+        if options.get("weights") == weights.UNTRAINED:
             left_out[feature] = "its network is untrained in the preset `light`"
             continue
-        lacking = needs.lacks(engine.engine, engine.options)
+        lacking = needs.lacks(engine, options)
         if lacking:
             left_out[feature] = "; ".join(lacking)
         else:

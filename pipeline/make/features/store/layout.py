@@ -90,9 +90,8 @@ class StoreLayout:
     dimension: int  # D
     shard_rows: int  # S, rows in a shard
     compressor: str = "none"
-    extras: Mapping[str, Extra] = field(
-        default_factory=dict
-    )  # Name -> array stored beside the features
+    # Name -> array stored beside the features
+    extras: Mapping[str, Extra] = field(default_factory=dict)
     dtype: str = "float16"  # The features' dtype, "float16" or "float32"
     kind: Kind = "images"  # What the ids are of: images, clips or captions
 
@@ -127,11 +126,12 @@ class StoreLayout:
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """The arrays that a shard's owner writes: name -> (shape of one row's part, dtype)."""
-        features = {"features": ((self.items, self.dimension), self.dtype)}
-        extras = {
-            name: ((self.items, *extra.shape), extra.dtype) for name, extra in self.extras.items()
-        }
-        return features | PLAIN | extras
+        arrays: dict[str, tuple[tuple[int, ...], str]] = {}
+        arrays["features"] = ((self.items, self.dimension), self.dtype)
+        arrays |= PLAIN
+        for name, extra in self.extras.items():
+            arrays[name] = ((self.items, *extra.shape), extra.dtype)
+        return arrays
 
 
 def find(ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -290,7 +290,10 @@ def missing(path: Path) -> str:
     archive = archives.named(path)
     if archive:
         return f"{path}: is {archive}"
-    return f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store import`{similar(path)}"
+    return (
+        f"{path}: no feature store there; make it with `pipeline extract` or `pipeline store "
+        f"import`{similar(path)}"
+    )
 
 
 def attributes(path: Path) -> dict[str, Any]:
@@ -304,8 +307,10 @@ def attributes(path: Path) -> dict[str, Any]:
 
 def _require_possible(layout: StoreLayout) -> None:
     """Raise ValueError for sizes, types and names that no store has, before they are used."""
-    counts = layout.total, layout.items, layout.dimension, layout.shard_rows
-    if not all(type(count) is int and count >= 0 for count in counts) or 0 in counts[1:4]:
+    sizes = (layout.items, layout.dimension, layout.shard_rows)
+    if not all(type(count) is int and count >= 0 for count in (layout.total, *sizes)):
+        raise ValueError("counts")
+    if 0 in sizes:
         raise ValueError("counts")
     if layout.shards > MOST_SHARDS:
         raise ValueError("shards")
@@ -315,8 +320,9 @@ def _require_possible(layout: StoreLayout) -> None:
         raise ValueError("values")
     if layout.kind not in get_args(Kind):
         raise ValueError("kind")
+    taken = {"features", "ids", "ledger", *PLAIN}
     for name, extra in layout.extras.items():
-        if not name.isidentifier() or name in {"features", "ids", "ledger", *PLAIN}:
+        if not name.isidentifier() or name in taken:
             raise ValueError(name)
         if not all(type(size) is int and size > 0 for size in extra.shape):
             raise ValueError(name)
@@ -331,10 +337,9 @@ def read_header(path: Path) -> tuple[StoreLayout, dict[str, Any]]:
     header = attributes(path)
     with _readable(path):
         recorded = header["layout"]
-        extras = {
-            name: Extra(tuple(extra["shape"]), extra["dtype"])
-            for name, extra in recorded["extras"].items()
-        }
+        extras = {}
+        for name, extra in recorded["extras"].items():
+            extras[name] = Extra(tuple(extra["shape"]), extra["dtype"])
         layout = StoreLayout(**{**recorded, "extras": extras})
     with refusing(InputError, str, StoreError):
         record = records.require(path, "zarr.json")

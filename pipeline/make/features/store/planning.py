@@ -193,8 +193,9 @@ def making(
         todo = _with_begun(path.with_name(path.name + ".successor"), wanted, todo)
     before = None
     versions = wanted.versions
-    if (origin is not None or todo.keeps) and not layouts.is_undescribed(origin or path):
-        before = records.require(origin or path)
+    taken_from = origin or path
+    if (origin is not None or todo.keeps) and not layouts.is_undescribed(taken_from):
+        before = records.require(taken_from)
         versions = before.versions
 
     def begin(folder: Path) -> None:
@@ -263,10 +264,9 @@ def _remove_leftovers(store: Path) -> None:
 
 def _link_shards(source: Path, making: Path, todo: Plan, made_by: str) -> None:
     """Link the kept shards into a store that is being created."""
+    layout = todo.layout
     for shard in todo.kept:
-        files = [
-            shard_file.file_of(Path(), todo.layout, name, shard) for name in todo.layout.arrays()
-        ]
+        files = [shard_file.file_of(Path(), layout, name, shard) for name in layout.arrays()]
         entry = ledger.read(source, shard)
         if entry is not None and entry.maker != made_by:  # of another data set's store
             ledger.write(making, replace(entry, maker=made_by))
@@ -296,14 +296,16 @@ class _Existing:
     def __init__(
         self, path: Path, layout: StoreLayout, entries: list[ledger.LedgerEntry] | None = None
     ) -> None:
-        self.path, self.layout = path, layout
-        self.entries = ledger.entries(path, layout) if entries is None else entries
-        self.finished, self.failed = np.zeros((2, layout.total), bool)
-        self.sizes, self.written = np.zeros(
-            (2, layout.total), np.int64
-        )  # bytes of its file; its entry's mtime
+        self.path = path
+        self.layout = layout
+        self.finished = np.zeros(layout.total, bool)
+        self.failed = np.zeros(layout.total, bool)
+        self.sizes = np.zeros(layout.total, np.int64)  # bytes of its file
+        self.written = np.zeros(layout.total, np.int64)  # when its entry was written
         self.checksums = np.full(layout.total, "", object)  # of its file, "" where none is known
-        for entry in self.entries:
+        if entries is None:
+            entries = ledger.entries(path, layout)
+        for entry in entries:
             rows = layout.rows(entry.shard)
             here = slice(rows.start, rows.stop)
             self.finished[here] = True
@@ -322,9 +324,11 @@ def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
     checksums = _checksums(named, existing, wanted, same_ids)
     known = np.flatnonzero((named != ABSENT) & existing.finished[named])
     held_rows = named[known]
-    other_content = (checksums[known] != "") & (checksums[known] != existing.checksums[held_rows])
+    is_compared = checksums[known] != ""
+    other_content = is_compared & (checksums[known] != existing.checksums[held_rows])
     other_size = ledger.other_files(existing.sizes[held_rows], wanted.sizes[known])
-    wrong = np.where(existing.failed[held_rows], wanted.retry_failed, other_size | other_content)
+    is_other = other_size | other_content
+    wrong = np.where(existing.failed[held_rows], wanted.retry_failed, is_other)
     rows = np.full(len(wanted.ids), ABSENT)  # of the ids whose features are right
     rows[known[~wrong]] = held_rows[~wrong]
     if wanted.by_content and not same_ids:
@@ -332,43 +336,52 @@ def _continued(existing: _Existing, wanted: Wanted, same_ids: bool) -> Plan:
     changed = ""
     if wrong.any() and not wanted.grows:
         changed = f"row {held_rows[wrong][0]} is of another file now"
-    lost = int(existing.finished.sum()) - int((rows != ABSENT).sum()) - int(wrong.sum())
+    used = int((rows != ABSENT).sum()) + int(wrong.sum())
+    lost = int(existing.finished.sum()) - used
     if wanted.grows and 2 * lost > layout.total:
         changed = f"{lost:,} of its {layout.total:,} {layout.kind} are not in the manifest"
     todo = _arranged(existing, ids if same_ids else None, wanted, rows, changed)
-    compared = held_rows[~wrong & (checksums[known] != "")] // layout.shard_rows
-    files = [ledger.file(existing.path, shard) for shard in np.unique(compared).tolist()]
-    return todo if todo.new else replace(todo, compared=files)
+    if todo.new:
+        return todo
+    compared = held_rows[~wrong & is_compared]
+    shards = np.unique(compared // layout.shard_rows)
+    files = [ledger.file(existing.path, shard) for shard in shards.tolist()]
+    return replace(todo, compared=files)
 
 
 def _of_another_data_set(existing: _Existing, wanted: Wanted) -> Plan:
     """Take the rows of another data set's store that were made from the wanted photographs or
     captions.
     """
-    known = wanted.checksums is not None and any(wanted.checksums)
-    todo = _by_content(existing, wanted) if known else None
+    if wanted.checksums is not None and any(wanted.checksums):
+        todo = _by_content(existing, wanted)
+        if todo is not None:
+            return todo
     dataset = wanted.fingerprint.get("dataset")
-    return todo or at_once(wanted, f"its {wanted.layout.kind} are not those of {dataset}")
+    return at_once(wanted, f"its {wanted.layout.kind} are not those of {dataset}")
 
 
 def _described_again(path: Path, wanted: Wanted) -> Plan:
     """Take the shards of a store without a description that are whole, with the wanted sizes and
     maker.
     """
-    count = len(wanted.ids) if wanted.chosen is None else int(wanted.chosen.sum())
+    count = len(wanted.ids)
+    if wanted.chosen is not None:
+        count = int(wanted.chosen.sum())
     layout = replace(wanted.layout, total=count)
     made_by = maker(wanted.fingerprint)
     entries = ledger.readable(path, layout)
-    whole = [
-        entry
-        for shard, entry in entries.items()
-        if not any(verify.faults_of(path, layout, made_by, shard))
-    ]
+    whole = []
+    for shard, entry in entries.items():
+        if not any(verify.faults_of(path, layout, made_by, shard)):
+            whole.append(entry)
     todo = _by_content(_Existing(path, layout, whole), wanted)
     if todo is not None and todo.kept:
         return _without_copies(todo)
-    others = "zarr.json is lost, and no shard is whole and of these settings" if entries else ""
-    return at_once(wanted, others)
+    changed = ""
+    if entries:
+        changed = "zarr.json is lost, and no shard is whole and of these settings"
+    return at_once(wanted, changed)
 
 
 def _by_content(existing: _Existing, wanted: Wanted) -> Plan | None:
@@ -404,13 +417,14 @@ def _arranged(
     rows_there = rows[selected]
     same_ids = ids is not None and np.array_equal(new_ids, ids)
     # One shard was cut to the images that there were; several have the size that they were given.
-    shard_rows = before.shard_rows if same_ids or before.shards > 1 else wanted.layout.shard_rows
+    shard_rows = wanted.layout.shard_rows
+    if same_ids or before.shards > 1:
+        shard_rows = before.shard_rows
     layout = replace(before, total=len(new_ids), shard_rows=shard_rows)
-    kept = [shard for shard in range(layout.shards) if _stays(layout, before, rows_there, shard)]
-    pending = sorted({*range(layout.shards)} - {*kept})
-    is_resumed = same_ids and not any(
-        existing.finished[before.places(shard)].any() for shard in pending
-    )
+    shards = range(layout.shards)
+    pending = [shard for shard in shards if not _stays(layout, before, rows_there, shard)]
+    is_begun = [existing.finished[before.places(shard)].any() for shard in pending]
+    is_resumed = same_ids and not any(is_begun)
     return Plan(changed, layout, new_ids, pending, rows_there, new=not is_resumed)
 
 
@@ -440,34 +454,36 @@ def _checksums(rows: np.ndarray, existing: _Existing, wanted: Wanted, same_ids: 
     # was written. The system sets a file's change time, also when another file of the same size
     # takes its place.
     checksums = np.full(len(rows), "", object)
+    recorded = wanted.checksums
     if wanted.files is None:
-        compared = (existing.checksums[rows] != "") | (not same_ids)
-        return checksums if wanted.checksums is None else np.where(compared, wanted.checksums, "")
+        if recorded is None:
+            return checksums
+        is_compared = (existing.checksums[rows] != "") | (not same_ids)
+        return np.where(is_compared, recorded, "")
+    if recorded is None:
+        recorded = checksums.copy()
     with ThreadPoolExecutor() as threads:  # hashing releases Python's lock
         for first in range(0, len(rows), TOGETHER):
             batch = range(first, min(first + TOGETHER, len(rows)))
-            recorded = (
-                len(batch) * [""]
-                if wanted.checksums is None
-                else wanted.checksums[first : batch.stop].tolist()
-            )
-            read = []
-            for place, file, known in zip(batch, wanted.files(batch), recorded, strict=True):
+            to_read: dict[int, GalleryFile] = {}
+            for place, file in zip(batch, wanted.files(batch), strict=True):
                 row = rows[place]
+                known = recorded[place]
                 try:
                     changed = file.changed_at() or 0
                 except OSError:  # lost since; the features are right
                     continue
+                if not same_ids:
+                    if known and changed <= wanted.written:
+                        checksums[place] = known
+                    else:
+                        to_read[place] = file
+                    continue
                 before = existing.checksums[row] if row != ABSENT else ""
-                if not same_ids and known and changed <= wanted.written:
-                    checksums[place] = known
-                elif not same_ids or (
-                    before and (known not in ("", before) or changed > existing.written[row])
-                ):
-                    read.append((place, file))
-            for (place, _), checksum in zip(
-                read, threads.map(blake.if_there, [file for _, file in read]), strict=True
-            ):
+                if before and (known not in ("", before) or changed > existing.written[row]):
+                    to_read[place] = file
+            read = threads.map(blake.if_there, to_read.values())
+            for place, checksum in zip(to_read, read, strict=True):
                 checksums[place] = checksum
     return checksums
 
@@ -479,6 +495,8 @@ def _find_by_content(row_of_id: np.ndarray, checksums: np.ndarray, recorded: np.
     free: dict[str, list[int]] = {}
     for row in np.flatnonzero(unused)[::-1].tolist():
         free.setdefault(recorded[row], []).append(row)
-    for place in np.flatnonzero((row_of_id == ABSENT) & (checksums != "")).tolist():
-        if rows := free.get(checksums[place]):
+    without_row = (row_of_id == ABSENT) & (checksums != "")
+    for place in np.flatnonzero(without_row).tolist():
+        rows = free.get(checksums[place])
+        if rows:
             row_of_id[place] = rows.pop()

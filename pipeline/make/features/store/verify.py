@@ -43,12 +43,13 @@ def verify(path: Path, workers: int = 1) -> Iterator[tuple[int, list[str]]]:
         raise StoreError(
             f"{path}: record.json is of another store than the shards, as their ledger says"
         )
+    made_by = maker(fingerprint)
+
+    def faults(shard: int) -> list[str]:
+        return list(faults_of(path, layout, made_by, shard))
+
     with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
-        faults = threads.map(
-            lambda shard: list(faults_of(path, layout, maker(fingerprint), shard)),
-            range(layout.shards),
-        )
-        yield from enumerate(faults)
+        yield from enumerate(threads.map(faults, range(layout.shards)))
 
 
 def faults_of(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iterator[str]:
@@ -73,23 +74,21 @@ def faults_of(path: Path, layout: StoreLayout, made_by: str, shard: int) -> Iter
         yield "is another store's, by its ledger entry"
         return
     contents = shard_file.read(path, layout, shard)
-    same = {
-        name: checksum == entry.checksums.get(name) for name, checksum in contents.checksums.items()
-    }
+    unchanged = {}
+    all_unchanged = True
     for name, checksum in contents.checksums.items():
+        is_unchanged = checksum == entry.checksums.get(name)
+        all_unchanged = all_unchanged and is_unchanged
         if not checksum:
             yield f"{name}: its file is missing"
-        elif not same[name]:
+        elif not is_unchanged:
             yield f"{name}: its bytes have changed since they were written"
         elif name not in contents.arrays:
             yield f"{name}: its file lacks rows, though its checksum is right"
-    yield from impossible(
-        layout,
-        rows,
-        {name: values for name, values in contents.arrays.items() if same[name]},
-        entry.failed,
-    )
-    if all(same.values()) and entry.values != contents.values:
+        if is_unchanged and name in contents.arrays:
+            unchanged[name] = contents.arrays[name]
+    yield from impossible(layout, rows, unchanged, entry.failed)
+    if all_unchanged and entry.values != contents.values:
         yield "its rows' digests in the ledger are not those of its values"
 
 
@@ -100,14 +99,15 @@ def impossible(
     lacking = np.isin(np.arange(rows.start, rows.stop), list(failed))
     for name, values in arrays.items():
         if values.dtype.kind == "f" and not shard_file.all_finite(values):
-            bad = rows.start + int(
-                np.argmin(np.isfinite(values).reshape(len(values), -1).all(axis=1))
-            )
+            is_finite = np.isfinite(values).reshape(len(values), -1).all(axis=1)
+            bad = rows.start + int(np.argmin(is_finite))
             yield f"{name}: row {bad} has values that are not finite"
         if name == "status" and not np.array_equal(values, np.where(lacking, FAILED, DONE)):
             yield "status: does not agree with the ledger's failures"
-        if name == "counts" and not (((values >= 1) & (values <= layout.items)) ^ lacking).all():
-            yield f"counts: expected 1 to {layout.items} items, or 0 for failed rows"
+        if name == "counts":
+            has_items = (values >= 1) & (values <= layout.items)
+            if (has_items == lacking).any():
+                yield f"counts: expected 1 to {layout.items} items, or 0 for failed rows"
 
 
 def content(path: Path, rows: np.ndarray) -> str:
@@ -117,8 +117,9 @@ def content(path: Path, rows: np.ndarray) -> str:
     layout, _ = read_header(path)
     values = np.full(len(rows), None, np.dtypes.StringDType(na_object=None))
     sources = values.copy()
-    order = np.argsort(rows // layout.shard_rows, kind="stable")
-    shards = (rows // layout.shard_rows)[order]
+    shard_of_row = rows // layout.shard_rows
+    order = np.argsort(shard_of_row, kind="stable")
+    shards = shard_of_row[order]
     # One by one: those of a million rows would fill 450 MB.
     for entry in _entries(path, layout, rows):
         first = np.searchsorted(shards, entry.shard)
@@ -128,9 +129,8 @@ def content(path: Path, rows: np.ndarray) -> str:
         digests = entry.failed | entry.values
         values[of_entry] = np.array([digests[row] for row in of_shard], object)
         sources[of_entry] = np.array([entry.sources.get(row) for row in of_shard], object)
-    return digest_of_rows(
-        layout.dtype, zip(ledger.column(path, "ids")[rows].tolist(), values, sources, strict=True)
-    )
+    ids = ledger.column(path, "ids")[rows].tolist()
+    return digest_of_rows(layout.dtype, zip(ids, values, sources, strict=True))
 
 
 def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
@@ -141,32 +141,33 @@ def changed(path: Path, rows: np.ndarray) -> Iterator[tuple[Path, str, str]]:
     # ledger differs if its rows' digests are not those of the shard's values, or if it was made by
     # something other than the store says.
     layout, fingerprint = read_header(path)
-    entries = _entries(path, layout, rows)
-    with ThreadPoolExecutor(
-        min(AT_ONCE, os.cpu_count() or 1)
-    ) as threads:  # hashing releases Python's lock
-        for differ in threads.map(
-            lambda entry: _differ(path, layout, maker(fingerprint), entry), entries
-        ):
-            yield from differ
+    made_by = maker(fingerprint)
+
+    def differ(entry: ledger.LedgerEntry) -> list[tuple[Path, str, str]]:
+        return _differ(path, layout, made_by, entry)
+
+    workers = min(AT_ONCE, os.cpu_count() or 1)
+    with ThreadPoolExecutor(workers) as threads:  # hashing releases Python's lock
+        for differences in threads.map(differ, _entries(path, layout, rows)):
+            yield from differences
 
 
 def _differ(
     path: Path, layout: StoreLayout, made_by: str, entry: ledger.LedgerEntry
 ) -> list[tuple[Path, str, str]]:
     contents = shard_file.read(path, layout, entry.shard)
+    in_ledger = ledger.file(path, entry.shard)
     differ = []
     for name in layout.arrays():
         recorded = entry.checksums.get(name, "")
-        if contents.checksums[name] != recorded:
+        checksum = contents.checksums[name]
+        if checksum != recorded:
             file = shard_file.file_of(path, layout, name, entry.shard)
-            differ.append((file, recorded, contents.checksums[name]))
+            differ.append((file, recorded, checksum))
     if not differ and contents.values != entry.values:
-        differ = [
-            (ledger.file(path, entry.shard), _summary(entry.values), _summary(contents.values))
-        ]
+        differ = [(in_ledger, _summary(entry.values), _summary(contents.values))]
     if entry.maker != made_by:
-        differ.append((ledger.file(path, entry.shard), made_by, entry.maker))
+        differ.append((in_ledger, made_by, entry.maker))
     return differ
 
 
@@ -176,7 +177,8 @@ def _summary(values: dict[int, str]) -> str:
 
 def _entries(path: Path, layout: StoreLayout, rows: np.ndarray) -> Iterator[ledger.LedgerEntry]:
     """The entries of the shards that hold some rows, int64 [B], in order."""
-    for shard in np.unique(np.asarray(rows, np.int64) // layout.shard_rows).tolist():
+    shards = np.unique(np.asarray(rows, np.int64) // layout.shard_rows)
+    for shard in shards.tolist():
         entry = ledger.read(path, shard)
         here = layout.rows(shard)
         if entry is None:

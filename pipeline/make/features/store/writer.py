@@ -35,18 +35,16 @@ class Shard:
     rows: range  # its rows
     arrays: dict[str, np.ndarray]  # name -> [rows of the shard, ...]
     failed: dict[int, str]  # row -> reason
-    sources: dict[int, str] = field(
-        default_factory=dict
-    )  # row -> checksum of what it was made from
+    # row -> checksum of what it was made from
+    sources: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, layout: StoreLayout, number: int) -> Self:
         """The shard of a number in a layout, before its rows are filled."""
         rows = layout.rows(number)
-        arrays = {
-            name: np.zeros((len(rows), *shape), dtype)
-            for name, (shape, dtype) in layout.arrays().items()
-        }
+        arrays = {}
+        for name, (shape, dtype) in layout.arrays().items():
+            arrays[name] = np.zeros((len(rows), *shape), dtype)
         return cls(number, rows, arrays, {})
 
     def fill(
@@ -100,9 +98,9 @@ class Shard:
             else:
                 self.arrays[name][shard_rows, : values.shape[1]] = values
         self.arrays["status"][shard_rows] = DONE
-        self.sources.update(
-            (row, known) for row, known in zip(rows.tolist(), sources, strict=True) if known
-        )
+        for row, checksum in zip(rows.tolist(), sources, strict=True):
+            if checksum:
+                self.sources[row] = checksum
         for row in rows[~fit].tolist():
             self.fail(row, f"the network's features are not finite in {kind}")
 
@@ -120,39 +118,43 @@ class Shard:
             return
         rows = rows_there[here]
         layout, _ = read_header(store)
+        taken = {}
         for name, values in self.arrays.items():
-            values[here] = ledger.opened(store, name).oindex[rows]
-        taken = {name: values[here] for name, values in self.arrays.items()}
+            taken[name] = ledger.opened(store, name).oindex[rows]
+            values[here] = taken[name]
         digests = shard_file.values(range(len(here)), taken)
-        shards = rows // layout.shard_rows
-        entries = {number: ledger.read(store, number) for number in np.unique(shards).tolist()}
-        for place, (number, row) in enumerate(zip(shards.tolist(), rows.tolist(), strict=True)):
-            entry = entries[number]
+        shards = np.unique(rows // layout.shard_rows)
+        entries = {number: ledger.read(store, number) for number in shards.tolist()}
+        for place, (row_here, row) in enumerate(zip(here.tolist(), rows.tolist(), strict=True)):
+            entry = entries[row // layout.shard_rows]
             if entry is None or entry.values.get(row) != digests.get(place):
                 raise StoreError(
                     f"{store}: row {row} is not as it was written; run `pipeline store verify --repair`"
                 )
-            own_row = self.rows.start + int(here[place])
+            new_row = self.rows.start + row_here
             if row in entry.failed:
-                self.failed[own_row] = entry.failed[row]
+                self.failed[new_row] = entry.failed[row]
             if row in entry.sources:
-                self.sources[own_row] = entry.sources[row]
+                self.sources[new_row] = entry.sources[row]
 
     def fail(self, row: int, reason: str) -> None:
         """Record for a row of the store the reason why it failed."""
         self.failed[row] = reason
         self.sources.pop(row, None)
+        place = row - self.rows.start
         for values in self.arrays.values():
-            values[row - self.rows.start] = 0
-        self.arrays["status"][row - self.rows.start] = FAILED
+            values[place] = 0
+        self.arrays["status"][place] = FAILED
 
 
 def _within(features: np.ndarray, kind: np.dtype) -> np.ndarray:
     """Which rows, bool [B], hold nothing but finite values in the range of a dtype."""
+    of_row = (1, 2)
     if features.dtype == np.float16:
         # The exponent's bits show it; numpy would convert the values one after another.
-        return ((features.view(np.uint16) & 0x7C00) != 0x7C00).all(axis=(1, 2))
-    greatest = np.maximum(features.max(axis=(1, 2)), -features.min(axis=(1, 2)))
+        exponents = features.view(np.uint16) & 0x7C00
+        return (exponents != 0x7C00).all(axis=of_row)
+    greatest = np.maximum(features.max(axis=of_row), -features.min(axis=of_row))
     is_within: np.ndarray = greatest <= np.finfo(kind).max  # False for NaN
     return is_within
 
@@ -216,7 +218,8 @@ def write_failures(
     """
     text, failed = failures_csv(store, layout, names, rows)
     file = store / "failures.csv"
-    if not file.exists() or file.read_bytes() != text.encode():
+    is_up_to_date = file.exists() and file.read_bytes() == text.encode()
+    if not is_up_to_date:
         with records.rewriting(store, file.name):
             write_text(file, text)
     return failed
@@ -237,5 +240,6 @@ def failures_csv(
     text = io.StringIO()
     lines = csv.writer(text)
     lines.writerow(["row", "file", "reason"])
-    lines.writerows([row, cell(names[row]), cell(reason)] for row, reason in sorted(failed.items()))
+    for row, reason in sorted(failed.items()):
+        lines.writerow([row, cell(names[row]), cell(reason)])
     return text.getvalue(), failed

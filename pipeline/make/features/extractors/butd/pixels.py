@@ -7,9 +7,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from pipeline.make.features.extractors.options import (
-    RESIZED,  # TEST.SCALES and TEST.MAX_SIZE, same file
-)
+# TEST.SCALES and TEST.MAX_SIZE of Caffe's lib/fast_rcnn/config.py.
+from pipeline.make.features.extractors.options import RESIZED
 
 # Blue, green, red: PIXEL_MEANS of Caffe's lib/fast_rcnn/config.py. The values are not divided by
 # anything.
@@ -42,12 +41,15 @@ def resized(image: Image.Image, across: float, down: float) -> torch.Tensor:
 def along(pixels: torch.Tensor, axis: int, scale: float) -> torch.Tensor:
     """Resize along one axis."""
     size = pixels.shape[axis]
-    places = torch.arange(max(1, round(size * scale)), dtype=torch.float64)
-    centres = ((places + 0.5) / scale - 0.5).clamp(0, size - 1)
+    new_size = max(1, round(size * scale))
+    places = torch.arange(new_size, dtype=torch.float64)
+    last = size - 1
+    centres = ((places + 0.5) / scale - 0.5).clamp(0, last)
     left = centres.floor().long()
-    right = (left + 1).clamp(max=size - 1)
+    right = (left + 1).clamp(max=last)
     shape = [1] * pixels.ndim
     shape[axis] = -1
     share = (centres - left).to(pixels.dtype).view(shape)
     of_right = pixels.index_select(axis, right).mul_(share)
-    return pixels.index_select(axis, left).mul_(1 - share).add_(of_right)
+    of_left = pixels.index_select(axis, left).mul_(1 - share)
+    return of_left.add_(of_right)
