@@ -15,13 +15,11 @@ from pipeline.foundation.files.pickled import Call, Name
 from pipeline.foundation.files.weights import DISTRIBUTED as METADATA
 from pipeline.foundation.parts.errors import InputError, refusing
 
-DTYPES = {
-    Name("torch", name): getattr(torch, name)
-    for name in (
-        *("float32", "float16", "bfloat16", "float64"),
-        *("int64", "int32", "int16", "int8", "uint8", "bool"),
-    )
-}
+TYPES = (
+    *("float32", "float16", "bfloat16", "float64"),
+    *("int64", "int32", "int16", "int8", "uint8", "bool"),
+)
+DTYPES = {Name("torch", name): getattr(torch, name) for name in TYPES}
 CLASSES = "torch.distributed.checkpoint.metadata"
 # What the metadata may name.
 NAMES = {
@@ -44,27 +42,30 @@ def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
     with restricted_pickle.reading(file, "the metadata of a checkpoint"), regular.opened(file) as f:
         size = os.fstat(f.fileno()).st_size
         metadata = _fields(pickled.read(f, size, Expansion(file), NAMES).tree)
-    with refusing(
-        Exception,
-        lambda error: (
+
+    def why(error: Exception) -> str:
+        return (
             f"{folder}: not readable as a distributed checkpoint of torch "
             f"({type(error).__name__}); copy the whole folder again"
-        ),
-    ):  # it may hold anything
+        )
+
+    prefix = f"{part}."
+    tensors = {}
+    with refusing(Exception, why):  # it may hold anything
         pieces: dict[str, list[tuple[Any, Any]]] = {}
-        every: list[Mapping[str, Any]] = []
-        for index, stored in metadata["storage_data"].items():
+        all_stored: list[Mapping[str, Any]] = []
+        for index, piece in metadata["storage_data"].items():
             where = _fields(index)
             if "offset" in where:  # another object has none
-                piece = (_sizes(where["offset"]), _fields(stored))
-                pieces.setdefault(where["fqn"], []).append(piece)
-                every.append(piece[1])
-        _refuse_repeated(folder, every)
-        tensors = {
-            name.removeprefix(f"{part}."): _tensor(folder, _fields(tensor), pieces[name])
-            for name, tensor in metadata["state_dict_metadata"].items()
-            if name.startswith(f"{part}.")
-        }
+                offset = _sizes(where["offset"])
+                stored = _fields(piece)
+                pieces.setdefault(where["fqn"], []).append((offset, stored))
+                all_stored.append(stored)
+        _refuse_repeated(folder, all_stored)
+        for name, tensor in metadata["state_dict_metadata"].items():
+            if name.startswith(prefix):
+                inner = name.removeprefix(prefix)
+                tensors[inner] = _tensor(folder, _fields(tensor), pieces[name])
     if not tensors:
         raise InputError(
             f"{folder}: holds no tensors of {part!r}, as OpenCLIP's training writes them"
@@ -74,9 +75,10 @@ def read(folder: Path, part: str = "model") -> dict[str, torch.Tensor]:
 
 def _refuse_repeated(folder: Path, pieces: Sequence[Mapping[str, Any]]) -> None:
     """Refuse pieces that are parts of the files more than once."""
-    files = {str(piece["relative_path"]) for piece in pieces}
-    held = sum((folder / Path(name).name).stat().st_size for name in files)
-    if sum(piece["length"] for piece in pieces) > held:
+    names = {str(piece["relative_path"]) for piece in pieces}
+    files = [folder / Path(name).name for name in names]
+    size = sum(file.stat().st_size for file in files)
+    if sum(piece["length"] for piece in pieces) > size:
         raise ValueError("pieces overlap")
 
 
@@ -104,16 +106,16 @@ def _tensor(
     dtype = DTYPES[declared["properties"].state[0]]
     joined = torch.empty(_sizes(declared["size"]), dtype=dtype, device="meta")
     values = [(offset, _piece(folder, stored)) for offset, stored in pieces]
-    several = len({offset for offset, _ in values}) == len(values)
-    if sum(value.numel() for _, value in values) != joined.numel() or not several:
+    offsets = {offset for offset, _ in values}
+    count = sum(value.numel() for _, value in values)
+    if count != joined.numel() or len(offsets) < len(values):
         raise ValueError("pieces are missing")
     joined = torch.empty_like(joined, device="cpu")
     for offset, value in values:
-        joined[
-            tuple(
-                slice(start, start + side) for start, side in zip(offset, value.shape, strict=True)
-            )
-        ] = value
+        place = []
+        for start, side in zip(offset, value.shape, strict=True):
+            place.append(slice(start, start + side))
+        joined[tuple(place)] = value
     return joined
 
 

@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from functools import lru_cache
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import deflate
 import numpy as np
@@ -28,13 +28,14 @@ class Arrays:
 
     def __init__(self, file: BinaryIO, largest: int | None = None) -> None:
         """Open an archive. largest: the most bytes of a member that is read; None for `LARGEST`."""
-        self._file, self._zip, self._largest = (
-            file,
-            zipfile.ZipFile(file),
-            LARGEST if largest is None else largest,
-        )
-        self.members = {info.filename.removesuffix(".npy"): info for info in self._zip.infolist()}
-        if len(self.members) < len(self._zip.infolist()):
+        self._file = file
+        self._zip = zipfile.ZipFile(file)
+        self._largest = LARGEST
+        if largest is not None:
+            self._largest = largest
+        members = self._zip.infolist()
+        self.members = {info.filename.removesuffix(".npy"): info for info in members}
+        if len(self.members) < len(members):
             raise ValueError("holds a member twice")
 
     def shape(self, name: str) -> tuple[int, ...]:
@@ -45,13 +46,13 @@ class Arrays:
         """Read the header of an array."""
         info = self._member(name, header_alone=True)
         self._go_to(info)
-        raw = self._file.read(min(info.compress_size, npy.PREFIX + npy.LONGEST))
+        longest = npy.PREFIX + npy.LONGEST
+        raw = self._file.read(min(info.compress_size, longest))
         if info.compress_type == zipfile.ZIP_DEFLATED:  # no more of it than the header
             inflate = zlib.decompressobj(-zlib.MAX_WBITS)
             prefix = inflate.decompress(raw, npy.PREFIX)
-            raw = prefix + inflate.decompress(
-                inflate.unconsumed_tail, npy.length(prefix) - npy.PREFIX
-            )
+            rest = npy.length(prefix) - npy.PREFIX
+            raw = prefix + inflate.decompress(inflate.unconsumed_tail, rest)
         return _header(raw[: npy.length(raw)])
 
     def stored_at(self, name: str) -> tuple[int, int]:
@@ -59,25 +60,22 @@ class Arrays:
         they are.
         """
         info = self.members[name]
-        if (
-            info.compress_type != zipfile.ZIP_STORED
-            or info.flag_bits & 1
-            or info.file_size != info.compress_size
-        ):
+        size = info.file_size
+        is_stored = info.compress_type == zipfile.ZIP_STORED and size == info.compress_size
+        if not is_stored or _is_encrypted(info):
             raise ValueError(f"{info.filename}: is compressed or encrypted")
         self._go_to(info)
         start = self._file.tell()
-        if start + info.file_size > os.fstat(self._file.fileno()).st_size:
+        end = os.fstat(self._file.fileno()).st_size
+        if start + size > end:
             raise ValueError(f"{info.filename}: is cut short")
-        return start, info.file_size
+        return start, size
 
     def mapped_at(self, name: str) -> int | None:
         """Find where an array begins in the file; None for one that is compressed."""
-        return (
-            self.stored_at(name)[0]
-            if self.members[name].compress_type == zipfile.ZIP_STORED
-            else None
-        )
+        if self.members[name].compress_type != zipfile.ZIP_STORED:
+            return None
+        return self.stored_at(name)[0]
 
     def array(self, name: str) -> np.ndarray:
         """Read an array."""
@@ -85,31 +83,27 @@ class Arrays:
         header = _header(bytes(content[: npy.length(content)]))
         if header.dtype.hasobject:
             raise ValueError(f"{name}: holds a pickle")
+        shape = header.shape
         if len(content) != header.end:
             raise ValueError(
-                f"{name}: expected {header.end:,} bytes for an array {list(header.shape)}, got "
+                f"{name}: expected {header.end:,} bytes for an array {list(shape)}, got "
                 f"{len(content):,}"
             )
-        return np.ndarray(
-            header.shape,
-            header.dtype,
-            content,
-            header.start,
-            order="F" if header.by_columns else "C",
-        )
+        order: Literal["F", "C"] = "F" if header.by_columns else "C"
+        return np.ndarray(shape, header.dtype, content, header.start, order=order)
 
     def _member(self, name: str, header_alone: bool = False) -> zipfile.ZipInfo:
         """A member that numpy may have written: stored or deflated, not encrypted, and not too
         large.
         """
         info = self.members[name]
-        if (
-            info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-            or info.flag_bits & 1
-        ):
+        is_stored = info.compress_type == zipfile.ZIP_STORED
+        is_known = is_stored or info.compress_type == zipfile.ZIP_DEFLATED
+        if not is_known or _is_encrypted(info):
             raise ValueError(f"{info.filename}: is encrypted, or not compressed as numpy does it")
         size = max(info.file_size, info.compress_size)
-        if size > self._largest and not (info.compress_type == zipfile.ZIP_STORED and header_alone):
+        is_all_read = not (is_stored and header_alone)
+        if is_all_read and size > self._largest:
             raise ValueError(
                 f"{info.filename}: declares {size:,} bytes, more than the {self._largest:,} that are read "
                 "from an .npz; save them as .npy"
@@ -140,6 +134,10 @@ class Arrays:
         if mark != b"PK\3\4":
             raise ValueError(f"{info.filename}: is not where the file says")
         self._file.seek(sum(lengths), os.SEEK_CUR)
+
+
+def _is_encrypted(info: zipfile.ZipInfo) -> bool:
+    return bool(info.flag_bits & 1)
 
 
 @lru_cache(256)

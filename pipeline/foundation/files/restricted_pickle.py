@@ -47,7 +47,8 @@ OTHERS = {
     "xarray.": ("is a pickle of xarray", "save its .values with numpy.save"),
 }
 # Modules whose functions no data need.
-RUNNING = {"builtins", "__builtin__", "os", "posix", "nt", "sys", "io", "subprocess", "shutil"} | {
+RUNNING = {
+    *("builtins", "__builtin__", "os", "posix", "nt", "sys", "io", "subprocess", "shutil"),
     *("importlib", "runpy", "pickle", "ctypes", "socket", "operator", "functools", "webbrowser"),
 }
 
@@ -141,39 +142,52 @@ def _called(call: Call, made: dict[int, Any]) -> Any:
 
 def _stated(call: Call, made: dict[int, Any]) -> Any:
     """An array that was begun without values, and then given its shape, type, order and values."""
-    if type(call.state) is not tuple or len(call.state) != 5 or call.arguments[0] not in CLASSES:
+    if type(call.state) is not tuple or len(call.state) != 5:
+        raise ValueError("it holds an array without values")
+    if call.arguments[0] not in CLASSES:
         raise ValueError("it holds an array without values")
     _, shape, dtype, by_columns, values = call.state
     if _dtype(dtype).kind != "O":
         return _array(_bytes(values), _dtype(dtype), shape, bool(by_columns))
     if type(values) is not list or len(values) != _size(shape):
         raise ValueError("it holds an array of other values than its shape has")
-    objects = [_value(each, made) for each in values]
-    if len(shape) < 2 or not all(type(each) in (int, float) for each in objects):
+    objects = [_value(value, made) for value in values]
+    are_numbers = all(type(value) in (int, float) for value in objects)
+    if len(shape) < 2 or not are_numbers:
         return objects
     return np.array(objects).reshape(shape, order="F" if by_columns else "C")
 
 
 def _array(raw: bytes, dtype: np.dtype[Any], shape: Any, by_columns: bool) -> np.ndarray:
-    if dtype.kind == "O" or len(raw) != _size(shape) * dtype.itemsize:
-        raise ValueError(f"{len(raw):,} bytes instead of an array {shape!r:.80} of {dtype}")
-    return np.ndarray(shape, dtype, raw, order="F" if by_columns else "C")
+    if dtype.kind != "O" and len(raw) == _size(shape) * dtype.itemsize:
+        return np.ndarray(shape, dtype, raw, order="F" if by_columns else "C")
+    raise ValueError(f"{len(raw):,} bytes instead of an array {shape!r:.80} of {dtype}")
 
 
 def _size(shape: Any) -> int:
     """How many values a shape has."""
-    if type(shape) is not tuple or not all(type(side) is int and side >= 0 for side in shape):
+    if not are_sizes(shape):
         raise ValueError(f"an array has the shape {shape!r:.80}")
     return math.prod(shape)
 
 
+def are_sizes(values: Any) -> bool:
+    """Whether this is a tuple of whole numbers from 0 up, as a shape is."""
+    if type(values) is not tuple:
+        return False
+    return all(type(value) is int and value >= 0 for value in values)
+
+
 def _dtype(call: Any) -> np.dtype[Any]:
     """A type of numbers, or of objects, with its order of bytes."""
-    if not isinstance(call, Call) or call.name != DTYPE or type(call.arguments[0]) is not str:
+    if not isinstance(call, Call) or call.name != DTYPE:
         raise ValueError("it holds an array without a dtype")
-    if not TYPES.fullmatch(call.arguments[0].lstrip("<>=|")):
-        raise ValueError(f"it holds an array of dtype {call.arguments[0]!a:.40}, expected numbers")
-    dtype = np.dtype(call.arguments[0])
+    name = call.arguments[0]
+    if type(name) is not str:
+        raise ValueError("it holds an array without a dtype")
+    if not TYPES.fullmatch(name.lstrip("<>=|")):
+        raise ValueError(f"it holds an array of dtype {name!a:.40}, expected numbers")
+    dtype = np.dtype(name)
     order: Any = "="
     if type(call.state) is tuple and len(call.state) > 1:
         order = call.state[1]

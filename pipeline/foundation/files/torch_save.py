@@ -6,7 +6,6 @@ the file has. So no file makes torch take memory that it does not fill.
 """
 
 import io
-import math
 import re
 import warnings
 import zipfile
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO
 from pipeline.foundation.files import archives, pickled, regular, restricted_pickle
 from pipeline.foundation.files.expansion import Expansion
 from pipeline.foundation.files.pickled import Call, Name, Outside, Pickle
+from pipeline.foundation.files.restricted_pickle import are_sizes
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import ANYTHING, InputError, first_line, refusing
 
@@ -77,7 +77,8 @@ MOST_SIDES = 32
 
 def is_archive(file: BinaryIO) -> bool:
     """Whether a zip archive is of `torch.save`."""
-    return any(name.endswith(CONTENT) for name in zipfile.ZipFile(file).namelist())
+    names = zipfile.ZipFile(file).namelist()
+    return any(name.endswith(CONTENT) for name in names)
 
 
 def load(path: Path, content: bytes | None = None, also: type | None = None) -> Any:
@@ -136,7 +137,9 @@ def _by_torch(source: Path | BinaryIO, also: type | None) -> Any:
     import torch
 
     of_numpy = restricted_pickle.NAMES - {restricted_pickle.ENCODED, pickled.ORDERED}
-    allowed: list[Any] = [(_LeftOut, f"{name.module}.{name.name}") for name in of_numpy]
+    allowed: list[Any] = []
+    for name in of_numpy:
+        allowed.append((_LeftOut, f"{name.module}.{name.name}"))
     if also is not None:
         allowed.append(also)
     with torch.serialization.safe_globals(allowed), warnings.catch_warnings():
@@ -149,11 +152,13 @@ def _joined(said: Any, made: Any) -> Any:
     if isinstance(said, Call) and said.name in restricted_pickle.NAMES:
         return restricted_pickle.arrays(said)
     if isinstance(said, dict):
-        keys = [_joined(key, key) for key in said]
-        pairs = zip(said.values(), made.values(), strict=True)
-        return dict(zip(keys, [_joined(*pair) for pair in pairs], strict=True))
+        by_key = {}
+        for (key, value), made_value in zip(said.items(), made.values(), strict=True):
+            by_key[_joined(key, key)] = _joined(value, made_value)
+        return by_key
     if isinstance(said, list | tuple):
-        return type(said)([_joined(*pair) for pair in zip(said, made, strict=True)])
+        items = [_joined(*pair) for pair in zip(said, made, strict=True)]
+        return type(said)(items)
     return made
 
 
@@ -205,7 +210,8 @@ def _archive(file: BinaryIO, expansion: Expansion, names: Set[Name]) -> Pickle:
         )
     (content,) = (member for member in members if member.filename.endswith(CONTENT))
     folder = content.filename.removesuffix(CONTENT)
-    if len({member.filename.lower() for member in members}) < len(members):
+    names_of_files = {member.filename.lower() for member in members}
+    if len(names_of_files) < len(members):
         raise ValueError("a member is there twice")
     sizes: dict[str, int] = {}
     for member in members:
@@ -222,10 +228,9 @@ def _archive(file: BinaryIO, expansion: Expansion, names: Set[Name]) -> Pickle:
     held = pickled.read(io.BytesIO(pickle), len(pickle), expansion, names)
     storages = _storages(held.outside)
     for key, (values, width) in storages.items():
-        if sizes.get(key, -1) < values * width:
-            raise ValueError(
-                f"storage {key!a}: {sizes.get(key, 0):,} bytes instead of {values:,} x {width}"
-            )
+        size = sizes.get(key, 0)
+        if key not in sizes or size < values * width:
+            raise ValueError(f"storage {key!a}: {size:,} bytes instead of {values:,} x {width}")
     for call in held.calls:
         _check(call, expansion)
     return held
@@ -243,7 +248,8 @@ def _legacy(file: BinaryIO, expansion: Expansion, names: Set[Name]) -> Pickle:
     storages = _storages(held.outside)
     if type(keys) is not list or sorted(keys) != sorted(storages):
         raise ValueError("it lacks storages")
-    if sum(values * width for values, width in storages.values()) > size - file.tell():
+    needed = sum(values * width for values, width in storages.values())
+    if needed > size - file.tell():
         raise ValueError("its storages are cut short")
     for call in held.calls:
         _check(call, expansion)
@@ -253,10 +259,10 @@ def _legacy(file: BinaryIO, expansion: Expansion, names: Set[Name]) -> Pickle:
 def _storages(outside: Iterable[Outside]) -> dict[str, tuple[int, int]]:
     """The storages that a pickle refers to: key -> how many values, and the bytes of each."""
     storages: dict[str, tuple[int, int]] = {}
-    for each in outside:
-        storage = _storage(each)
-        if storages.setdefault(storage[0], storage[1:]) != storage[1:]:
-            raise ValueError(f"storage {storage[0]!a} has two types")
+    for value in outside:
+        key, values, width = _storage(value)
+        if storages.setdefault(key, (values, width)) != (values, width):
+            raise ValueError(f"storage {key!a} has two types")
     return storages
 
 
@@ -267,7 +273,9 @@ def _storage(value: Any) -> tuple[str, int, int]:
     kind, stored, key, location, values, *view = value.identity
     if kind != "storage" or stored not in STORAGES or view not in ([], [None]):
         raise ValueError("a storage is of an unknown kind")
-    if type(key) is not str or type(location) is not str or type(values) is not int or values < 0:
+    if type(key) is not str or type(location) is not str:
+        raise ValueError("a storage is of an unknown kind")
+    if type(values) is not int or values < 0:
         raise ValueError("a storage is of an unknown kind")
     return key, values, STORAGES[stored]
 
@@ -282,11 +290,12 @@ def _check(call: Call, expansion: Expansion) -> None:
         tensor, _, hooks = given
         right = isinstance(tensor, Call) and tensor.name in TENSORS and _is_empty(hooks)
     elif name == SIZE:
-        right = all(_are_sizes(each) for each in given)
+        right = all(are_sizes(sizes) for sizes in given)
     elif name == COUNTER:
-        right = len(given) < 2 and all(isinstance(each, dict) for each in given)
+        right = given == () or (len(given) == 1 and isinstance(given[0], dict))
     elif name in OF_TEXT or name == restricted_pickle.ENCODED:
-        right = type(given[0]) is str and given[1:] in ((), ("latin1",))
+        encoding = given[1:]
+        right = type(given[0]) is str and encoding in ((), ("latin1",))
     elif name in restricted_pickle.NAMES:
         right = True  # `restricted_pickle` makes arrays of them, and torch gets none
     else:  # an object with plain attributes
@@ -304,23 +313,22 @@ def _check_tensor(call: Call, expansion: Expansion) -> bool:
         dtype = more.pop(2)
         values = values * width // TYPES[dtype.name]
         width = TYPES[dtype.name]
-    if not _are_sizes(shape) or not _are_sizes(strides) or not _are_sizes((offset,)):
-        raise ValueError(f"a tensor has the shape {shape!r:.80} with strides {strides!r:.80}")
-    if len(shape) != len(strides) or len(shape) > MOST_SIDES:
+    are_sides = are_sizes(shape) and are_sizes(strides) and are_sizes((offset,))
+    if not are_sides or len(shape) != len(strides) or len(shape) > MOST_SIDES:
         raise ValueError(f"a tensor has the shape {shape!r:.80} with strides {strides!r:.80}")
     if not all(map(_is_empty, more[1:])):  # hooks, or what is to be done with the values
         return False
-    last = sum((side - 1) * stride for side, stride in zip(shape, strides, strict=True))
-    if 0 not in shape and offset + last >= values:
+    last = offset
+    count = 1
+    for side, stride in zip(shape, strides, strict=True):
+        last += (side - 1) * stride
+        count *= max(side, 1)
+    if 0 not in shape and last >= values:
         raise ValueError(f"a tensor {list(shape)} is larger than its storage of {values:,} values")
-    repeated = math.prod(max(side, 1) for side in shape) - max(values, 1)
+    repeated = count - max(values, 1)
     expansion.take(max(repeated, 0) * width)
     return True
 
 
 def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, dict) and not value)
-
-
-def _are_sizes(values: Any) -> bool:
-    return type(values) is tuple and all(type(each) is int and each >= 0 for each in values)

@@ -27,26 +27,8 @@ from pipeline.foundation.parts.errors import ANYTHING, refusing
 
 # Containers that hold one film. FFmpeg also knows playlists, which open other files and addresses.
 CONTAINERS = (
-    "mov",
-    "matroska",
-    "avi",
-    "mpeg",
-    "mpegts",
-    "mpegvideo",
-    "m4v",
-    "h264",
-    "hevc",
-    "obu",
-    "ivf",
-    "flv",
-    "asf",
-    "ogg",
-    "mxf",
-    "nut",
-    "rm",
-    "dv",
-    "gif",
-    "yuv4mpegpipe",
+    *("mov", "matroska", "avi", "mpeg", "mpegts", "mpegvideo", "m4v", "h264", "hevc", "obu"),
+    *("ivf", "flv", "asf", "ogg", "mxf", "nut", "rm", "dv", "gif", "yuv4mpegpipe"),
 )
 SAFE = {"format_whitelist": ",".join(CONTAINERS), "protocol_whitelist": "file"}
 # Times are fractions with at most this denominator: the float 0.6 is less than three fifths
@@ -73,59 +55,58 @@ def frames(
     # The clip is cut into `most` parts of equal length, and the frame shown at the middle of each
     # part is taken. A frame that is shown at several middles comes once. A clip of at most `most`
     # frames gives all of them.
-    with refusing(
-        ANYTHING,
-        lambda error: (
-            "cannot be decoded as a video: "
-            + (getattr(error, "strerror", None) or str(error) or type(error).__name__).splitlines()[
-                0
-            ]
-        ),
-        ImageError,
-    ):
+    with refusing(ANYTHING, _why_undecoded, ImageError):
         times = _times(path, start, end)
         with _opened(path) as film:
             wanted = _evenly(times, film.ticks(start), film.ticks(end), most)
             if not wanted:
-                raise ImageError(
-                    f"no frame from {start or 0:g} s to {'the end' if end is None else f'{end:g} s'}"
-                )
-            return [
-                _as_shown(frame, film.pixel_aspect)
-                for frame in _decoded(film, _packets(film, start, end), times, wanted)
-            ]
+                until = "the end" if end is None else f"{end:g} s"
+                raise ImageError(f"no frame from {start or 0:g} s to {until}")
+            pictures = _decoded(film, _packets(film, start, end), times, wanted)
+            return [_as_shown(picture, film.pixel_aspect) for picture in pictures]
+
+
+def _why_undecoded(error: Exception) -> str:
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return f"cannot be decoded as a video: {reason.splitlines()[0]}"
 
 
 def _times(path: Path, start: float | None, end: float | None) -> list[int]:
     """When each frame is first shown, ascending, in ticks, and when the last one ends."""
+    count = 0
+    has_times = False
+    known: list[int] = []  # of all packets that tell it
+    shown: list[tuple[int | None, int]] = []  # time and duration of those that are shown
     with _opened(path) as film:
-        read = [
-            (packet.pts, packet.duration or 0, packet.dts, packet.is_discard)
-            for packet in _packets(film, start, end)
-        ]
-        _refuse_lost(film, [time for time, *_ in read if time is not None], whole=end is None)
-    shown = [(time, lasts) for time, lasts, _, discarded in read if not discarded]
-    if (
-        (start or end)
-        and read
-        and all(time is None and decoded is None for time, _, decoded, _ in read)
-    ):
+        for packet in _packets(film, start, end):
+            count += 1
+            has_times = has_times or packet.pts is not None or packet.dts is not None
+            if packet.pts is not None:
+                known.append(packet.pts)
+            if not packet.is_discard:
+                shown.append((packet.pts, packet.duration or 0))
+        _refuse_lost(film, known, whole=end is None)
+    if (start or end) and count and not has_times:
         raise ImageError(
             "holds no times, so a part of it cannot be found; put it into a container: ffmpeg -i FILE -c "
             "copy FILE.mp4"
         )
-    if any(time is None for time, _ in shown):  # old containers do not tell: the decoder finds out
+    # Old containers do not tell: the decoder finds out.
+    if any(time is None for time, _ in shown):
         with _opened(path) as film:
-            times = sorted({time for time, _ in _frames(film, _packets(film, start, end))})
+            frames_of_part = _frames(film, _packets(film, start, end))
+            times = sorted({time for time, _ in frames_of_part})
     else:
         times = sorted({int(time) for time, _ in shown if time is not None})
     if not times:
         raise ImageError("holds no frame")
-    lasts = max((duration for time, duration in shown if time == times[-1]), default=0)
-    return [
-        *times,
-        times[-1] + (lasts or round((times[-1] - times[0]) / max(1, len(times) - 1)) or 1),
-    ]
+    first = times[0]
+    last = times[-1]
+    lasts = max((duration for time, duration in shown if time == last), default=0)
+    if not lasts:
+        intervals = max(1, len(times) - 1)
+        lasts = round((last - first) / intervals) or 1
+    return [*times, last + lasts]
 
 
 def _evenly(
@@ -145,7 +126,8 @@ def _evenly(
     shown = [place for place in range(first, len(times) - 1) if times[place] < finish]
     if len(shown) <= most:
         return shown
-    middles = [begin + (finish - begin) * Fraction(2 * part + 1, 2 * most) for part in range(most)]
+    half = (finish - begin) / (2 * most)  # of a part
+    middles = [begin + (2 * part + 1) * half for part in range(most)]
     return sorted({bisect_right(times, middle) - 1 for middle in middles})
 
 
@@ -172,15 +154,14 @@ def _decoded(
     waiting = list(reversed(wanted))
     before = None
     shown = times[0]
-    with refusing(
-        av.FFmpegError,
-        lambda error: f"is damaged after {film.seconds(shown):.2f} s: {error.strerror}",
-        ImageError,
-    ):
+
+    def why(error: av.FFmpegError) -> str:
+        return f"is damaged after {film.seconds(shown):.2f} s: {error.strerror}"
+
+    with refusing(av.FFmpegError, why, ImageError):
         for shown, frame in _frames(film, packets):
-            while (
-                waiting and shown > times[waiting[-1]]
-            ):  # a packet without a picture, which VP8 allows
+            # A packet without a picture, which VP8 allows.
+            while waiting and shown > times[waiting[-1]]:
                 place = waiting.pop()
                 if before is None or (place and before[0] < times[place - 1]):
                     raise ImageError(f"lacks the frame at {film.seconds(times[place]):.2f} s")
@@ -192,9 +173,9 @@ def _decoded(
             if not waiting:
                 break
     if waiting:
-        raise ImageError(
-            f"decoding ends at {film.seconds(shown):.2f} s, of {film.seconds(times[-1]):.2f} s"
-        )
+        ends_at = film.seconds(shown)
+        length = film.seconds(times[-1])
+        raise ImageError(f"decoding ends at {ends_at:.2f} s, of {length:.2f} s")
     if any(frame.is_corrupt for frame in pictures.values()):
         raise ImageError("holds a damaged frame")
     return [pictures[time] for time in sorted(pictures)]
@@ -205,15 +186,16 @@ def _as_shown(frame: av.VideoFrame, pixel_aspect: Fraction) -> Image.Image:
     width = max(1, round(frame.width * pixel_aspect))
     if width * frame.height > MAX_PIXELS:
         raise ImageError(f"{width} x {frame.height} pixels, more than {MAX_PIXELS:,}")
-    image = frame.reformat(
-        width, frame.height, "rgb24", threads=1, interpolation="BICUBIC"
-    ).to_image()
+    picture = frame.reformat(width, frame.height, "rgb24", threads=1, interpolation="BICUBIC")
+    image = picture.to_image()
     beside: Any = frame.side_data
     matrix = beside.get(SideData.DISPLAYMATRIX)
     if matrix is None:
         return image
     turned = np.frombuffer(matrix, np.int32)[[0, 1, 3, 4]].astype(float)
-    signs = np.where(np.abs(turned) > 0.5 * np.abs(turned).max(), np.sign(turned), 0).astype(int)
+    lengths = np.abs(turned)
+    is_long = lengths > 0.5 * lengths.max()
+    signs = np.where(is_long, np.sign(turned), 0).astype(int)
     turn = TURNS.get(tuple(signs.tolist()))
     if turn is None:
         return image
@@ -230,7 +212,9 @@ class _Film:
         """The time at which the file begins, in seconds."""
         begin = Fraction(self.container.start_time or 0, av.time_base)  # rounded to microseconds
         declared = (self.stream.start_time or 0) * self.unit
-        return declared if abs(declared - begin) * av.time_base < 1 else begin
+        if abs(declared - begin) * av.time_base < 1:
+            return declared
+        return begin
 
     @property
     def unit(self) -> Fraction:
@@ -240,11 +224,12 @@ class _Film:
     @property
     def stated_length(self) -> float:
         """How long the file is by its header, in seconds; 0 where it does not say."""
-        rate = self.stream.average_rate if self.container.format.name == "avi" else None
-        counted = (
-            float(self.stream.frames / rate) if rate else 0.0
-        )  # FFmpeg shortens the duration of a cut AVI
-        return max(counted, (self.container.duration or 0) / av.time_base)
+        duration = (self.container.duration or 0) / av.time_base
+        rate = self.stream.average_rate
+        if self.container.format.name == "avi" and rate:
+            # FFmpeg shortens the duration of a cut AVI.
+            return max(float(self.stream.frames / rate), duration)
+        return duration
 
     @property
     def pixel_aspect(self) -> Fraction:
@@ -275,30 +260,27 @@ def _opened(path: Path) -> Iterator[_Film]:
         raise ImageError("the file is empty")
     # Absolute, so that FFmpeg takes no name for an address.
     with av.open(str(path.absolute()), options=SAFE, metadata_errors="ignore") as container:
-        pictures = [
-            stream
-            for stream in container.streams.video
-            if not stream.disposition & av.stream.Disposition.attached_pic
-        ]  # a song's cover is no film
-        if not pictures:
-            raise ImageError(
-                "holds no video" + (", sound alone" if container.streams.audio else "")
-            )
-        pictures = [stream for stream in pictures if stream.codec_context is not None]
-        if not pictures:
+        cover = av.stream.Disposition.attached_pic  # of a song, which is no film
+        films = [stream for stream in container.streams.video if not stream.disposition & cover]
+        if not films:
+            sound = ", sound alone" if container.streams.audio else ""
+            raise ImageError(f"holds no video{sound}")
+        films = [stream for stream in films if stream.codec_context is not None]
+        if not films:
             raise ImageError("holds a video of an unknown codec")
-        # As ffmpeg does: the largest of those that a player shows by default.
-        stream = max(
-            pictures,
-            key=lambda each: (
-                bool(each.disposition & av.stream.Disposition.default),
-                each.width * each.height,
-            ),
-        )
+        stream = max(films, key=_rank)
         if stream.width * stream.height > MAX_PIXELS:
             raise ImageError(f"{stream.width} x {stream.height} pixels, more than {MAX_PIXELS:,}")
         stream.codec_context.thread_count = 1
         yield _Film(container, stream)
+
+
+def _rank(stream: av.VideoStream) -> tuple[bool, int]:
+    """How a stream ranks among those of a file, as in ffmpeg: those that a player shows by default
+    first, then by size.
+    """
+    is_default = bool(stream.disposition & av.stream.Disposition.default)
+    return is_default, stream.width * stream.height
 
 
 def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av.Packet]:
@@ -316,19 +298,21 @@ def _packets(film: _Film, start: float | None, end: float | None) -> Iterator[av
     for packet in film.container.demux():
         if not packet.size:
             continue
-        at = max((time for time in (packet.pts, packet.dts) if time is not None), default=None)
-        if at is not None:
-            last = max(last, float((at + (packet.duration or 0)) * packet.time_base - film.origin))
+        dts = packet.dts
+        times = [time for time in (packet.pts, dts) if time is not None]
+        if times:
+            ends = (max(times) + (packet.duration or 0)) * packet.time_base
+            last = max(last, float(ends - film.origin))
         if packet.stream is not film.stream:
             continue
-        dts = packet.dts
         yield packet
-        if (
-            finish is not None and dts is not None and dts > finish
-        ):  # no later packet is shown before its dts
+        # No later packet is shown before its dts.
+        if finish is not None and dts is not None and dts > finish:
             return
-    if last < film.stated_length - max(0.1, min(ENDS_EARLY, 0.05 * film.stated_length)):
-        raise ImageError(f"ends at {last:.1f} s, its header says {film.stated_length:.1f} s")
+    length = film.stated_length
+    tolerance = max(0.1, min(ENDS_EARLY, 0.05 * length))
+    if last < length - tolerance:
+        raise ImageError(f"ends at {last:.1f} s, its header says {length:.1f} s")
 
 
 def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
@@ -341,17 +325,14 @@ def _refuse_lost(film: _Film, times: Sequence[int], whole: bool) -> None:
     with suppress(av.FFmpegError):
         film.container.seek(0, stream=film.stream)  # this reads the index
     index = getattr(film.stream, "index_entries", ())  # an older PyAV has none
-    named = {each.timestamp for each in index if each.is_keyframe}
+    named = {entry.timestamp for entry in index if entry.is_keyframe}
     first = min(times)
     last = max(times)
-    lost = []
     for time in sorted(named - set(times)):
         if first < time and (whole or time < last):
-            lost.append(time)
-    if lost:
-        raise ImageError(
-            f"is damaged: the frame at {film.seconds(lost[0]):.2f} s, which its index names, is missing"
-        )
+            raise ImageError(
+                f"is damaged: the frame at {film.seconds(time):.2f} s, which its index names, is missing"
+            )
 
 
 def _reaches(film: _Film, start: Fraction) -> bool:

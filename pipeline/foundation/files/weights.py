@@ -59,9 +59,8 @@ class Checkpoint(BaseModel):
     timm: str | None = None  # the name under which timm downloads it
     hub: str | None = None  # its name on the Hugging Face hub
     revision: str | None = Field(None, pattern="^[0-9a-f]{40}$")  # its commit on the hub, or timm's
-    layout: str | None = (
-        None  # how the names in its state dict are made, where they differ from the network's
-    )
+    # how the names in its state dict are made, where they differ from the network's
+    layout: str | None = None
     sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")  # the digest of its file
     unchecked: str | None = None  # why that is not known
     licence: str  # its licence
@@ -83,35 +82,36 @@ def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str
     """
     # A name in manifests/weights.yaml stays a name, even if a file is called like it.
     names = {UNTRAINED, *checkpoints()}
-    place = {
-        option: value
-        for option, value in options.items()
-        if isinstance(value, str)
-        and value not in names
-        and (Path(value).is_file() or is_checkpoint(value))
-    }
-    return {**options, **{option: content(Path(path)) for option, path in place.items()}}, place
+    named = dict(options)
+    place = {}
+    for option, value in options.items():
+        if not isinstance(value, str) or value in names:
+            continue
+        if Path(value).is_file() or is_checkpoint(value):
+            place[option] = value
+            named[option] = content(Path(value))
+    return named, place
 
 
 def is_checkpoint(place: str) -> bool:
     """Whether this is the folder of a checkpoint, of `transformers` or sentence-transformers, or of
     arrays.
     """
-    return any((Path(place) / file).is_file() for file in ("config.json", "modules.json")) or any(
-        Path(place).glob("*.npz")
-    )
+    folder = Path(place)
+    if (folder / "config.json").is_file() or (folder / "modules.json").is_file():
+        return True
+    return any(folder.glob("*.npz"))
 
 
 def content(path: Path) -> str:
     """SHA-256 of a file, or of those of a checkpoint's folder that are read."""
     if path.is_file():
         return sha256_of_unchanged(path)
-    files = {
-        file
-        for pattern in FOLDER_FILES
-        for file in [*path.glob(pattern), *path.glob(f"*/{pattern}")]
-    }
-    return total({str(file.relative_to(path)): sha256_of_unchanged(file) for file in files})
+    digests = {}
+    for pattern in FOLDER_FILES:
+        for file in (*path.glob(pattern), *path.glob(f"*/{pattern}")):
+            digests[str(file.relative_to(path))] = sha256_of_unchanged(file)
+    return total(digests)
 
 
 def locate(name: str) -> tuple[Path, Checkpoint | None]:
@@ -129,14 +129,17 @@ def locate(name: str) -> tuple[Path, Checkpoint | None]:
                 )
             raise InputError(f"weights {name!r}: is a folder; name the file of weights in it")
         if not path.is_file():
-            hint = "; " + (
-                "no other weights are downloaded: get them from their page, and name their file or folder"
-                if {"/", "."} & {*name}
-                else meant(name, [*checkpoints(), UNTRAINED])
-            )
+            hint = similar(path)
+            if not hint and {"/", "."} & {*name}:
+                hint = (
+                    "; no other weights are downloaded: get them from their page, and name their "
+                    "file or folder"
+                )
+            elif not hint:
+                hint = f"; {meant(name, [*checkpoints(), UNTRAINED])}"
             raise InputError(
                 f"weights {name!r}: neither a file, a folder of a model nor a name of "
-                f"manifests/weights.yaml{similar(path) or hint}"
+                f"manifests/weights.yaml{hint}"
             )
         return path, None
     path = _file(known)
@@ -190,15 +193,13 @@ def _on_hub(known: Checkpoint) -> bool:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url, try_to_load_from_cache
 
     repository = f"timm/{known.timm}"
-    files = (TIMM_FILE, "pytorch_model.bin")
-    if known.sha256 is None and any(
-        isinstance(try_to_load_from_cache(repository, file), str) for file in files
-    ):
-        return True
+    if known.sha256 is None:
+        for file in (TIMM_FILE, "pytorch_model.bin"):
+            if isinstance(try_to_load_from_cache(repository, file), str):
+                return True
+    address = hf_hub_url(repository, TIMM_FILE, revision=known.revision)
     try:
-        get_hf_file_metadata(
-            hf_hub_url(repository, TIMM_FILE, revision=known.revision), timeout=HUB_SECONDS
-        )
+        get_hf_file_metadata(address, timeout=HUB_SECONDS)
     except Exception:  # offline, refused, or not there: the libraries below raise what they like
         return False
     return True
@@ -208,17 +209,15 @@ def missing(name: str, known: Checkpoint, short: bool = False) -> InputError:
     """The error for a checkpoint that is not on this machine, with how to get it; `short`: without
     licence and data.
     """
-    about = (
-        ""
-        if short
-        else (
+    about = known.title
+    if not short:
+        about += (
             f"; licence {known.licence}; trained on {known.trained_on}; overlap with test data: "
-            f"{known.overlaps}" + (f"; not checked: {known.unchecked}" if known.unchecked else "")
+            f"{known.overlaps}"
         )
-    )
-    return InputError(
-        f"weights {name!r} ({known.title}{about}) are not here. To get them: {known.get}"
-    )
+        if known.unchecked:
+            about += f"; not checked: {known.unchecked}"
+    return InputError(f"weights {name!r} ({about}) are not here. To get them: {known.get}")
 
 
 def local(checkpoint: str, what: str, advice: str) -> Path | None:
@@ -255,21 +254,16 @@ def folder(
     here = local(checkpoint, what, advice)
     if here:
         return here
-    known = next(
-        (
-            each
-            for each in checkpoints().values()
-            if each.hub == checkpoint.removeprefix("google-bert/")
-        ),
-        None,
-    )
-    here = _downloaded(checkpoint, known.revision if known else None, what, advice, files, instead)
-    for path in next(
-        filter(None, (sorted(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead or "-"))),
-        [],
-    ):
-        if known is not None:
-            _compare(checkpoint, known, path)
+    name = checkpoint.removeprefix("google-bert/")
+    known = next((card for card in checkpoints().values() if card.hub == name), None)
+    if known is None:
+        return _downloaded(checkpoint, None, what, advice, files, instead)
+    here = _downloaded(checkpoint, known.revision, what, advice, files, instead)
+    weights = sorted(here.glob(HUB_FILES[-1]))
+    if not weights and instead:
+        weights = sorted(here.glob(instead))
+    for path in weights:
+        _compare(checkpoint, known, path)
     return here
 
 
@@ -284,37 +278,39 @@ def _downloaded(
     from huggingface_hub import HfApi, snapshot_download
 
     def fetched(*more: str, local: bool = False) -> Path:
-        return Path(
-            snapshot_download(
-                checkpoint,
-                revision=revision,
-                allow_patterns=[*files, *more],
-                local_files_only=local,
-            )
+        folder = snapshot_download(
+            checkpoint,
+            revision=revision,
+            allow_patterns=[*files, *more],
+            local_files_only=local,
         )
+        return Path(folder)
 
     def lacks_weights(here: Path) -> bool:
-        return bool(instead) and not any(
-            any(here.glob(pattern)) for pattern in (HUB_FILES[-1], instead)
+        if not instead or any(here.glob(HUB_FILES[-1])):
+            return False
+        return not any(here.glob(instead))
+
+    def why(error: Exception) -> str:
+        download = f"hf download {checkpoint}"
+        if revision:
+            download += f" --revision {revision}"
+        return (
+            f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the Hugging Face "
+            f"hub ({type(error).__name__}); on a machine with a network `{download}`, and {advice}"
+            f"{similar(Path(checkpoint))}"
         )
 
     with suppress(OSError, ValueError):  # not a name, or never fetched
         here = fetched(local=True)
         if not lacks_weights(here):
             return here
-    with refusing(
-        Exception,
-        lambda error: (
-            f"{what} {checkpoint!r} is not a folder and cannot be downloaded from the "
-            f"Hugging Face hub ({type(error).__name__}); on a machine with a network `hf download {checkpoint}"
-            f"{f' --revision {revision}' if revision else ''}`, and {advice}"
-            f"{similar(Path(checkpoint))}"
-        ),
-    ):  # its client raises many kinds
-        HfApi().model_info(
-            checkpoint, timeout=10
-        )  # fails at once without a network; a download tries for a minute
-        return fetched(instead) if lacks_weights(fetched()) else fetched(local=True)
+    with refusing(Exception, why):  # its client raises many kinds
+        # Fails at once without a network; a download tries for a minute.
+        HfApi().model_info(checkpoint, timeout=10)
+        if lacks_weights(fetched()):
+            return fetched(instead)
+        return fetched(local=True)
 
 
 def _file(known: Checkpoint) -> Path:
@@ -390,29 +386,23 @@ def state_dict(state: Any, path: Path) -> dict[str, torch.Tensor]:
     """
     import torch
 
-    if not isinstance(state, Mapping) or not all(
-        isinstance(name, str) and isinstance(value, torch.Tensor) for name, value in state.items()
-    ):
+    if not isinstance(state, Mapping):
         raise InputError(f"{path}: expected a state dict of tensors")
-    for (
-        name,
-        value,
-    ) in state.items():  # torch would drop imaginary parts, and fail to copy the others
-        if (
-            value.layout != torch.strided
-            or value.is_quantized
-            or value.is_complex()
-            or value.is_meta
-        ):
-            kind = (
-                "one without values"
-                if value.is_meta
-                else f"{value.dtype}, {value.layout}".replace("torch.", "")
-            )
+    for name, value in state.items():
+        if not isinstance(name, str) or not isinstance(value, torch.Tensor):
+            raise InputError(f"{path}: expected a state dict of tensors")
+    # Torch would drop imaginary parts, and fail to copy the others.
+    for name, value in state.items():
+        is_dense = value.layout == torch.strided and not value.is_quantized
+        if not is_dense or value.is_complex() or value.is_meta:
+            kind = f"{value.dtype}, {value.layout}".replace("torch.", "")
+            if value.is_meta:
+                kind = "one without values"
             raise InputError(
                 f"{path}: {name!a}: expected a dense tensor of real numbers, got {kind}"
             )
-    refuse_stored(path, {name: str(value.dtype) for name, value in state.items()})
+    dtypes = {name: str(value.dtype) for name, value in state.items()}
+    refuse_stored(path, dtypes)
     return {now: state[name] for name, now in unwrapped(state).items()}
 
 
@@ -428,15 +418,16 @@ def prefix_of(names: Iterable[str], name: str) -> str:
     "" for nothing.
     """
     given = list(names)
-    if not any(each.endswith(f".{name}") for each in given):
+    if not any(whole.endswith(f".{name}") for whole in given):
         return ""
     prefix = ""
     rest = given[0]
     while "." in rest:
         part, _, rest = rest.partition(".")
-        if not all(each.startswith(f"{prefix}{part}.") for each in given):
+        longer = f"{prefix}{part}."
+        if not all(whole.startswith(longer) for whole in given):
             break
-        prefix += f"{part}."
+        prefix = longer
     return prefix
 
 
@@ -470,7 +461,6 @@ def digest(module: torch.nn.Module) -> str:
     total = hashlib.sha256()
     for name, value in module.state_dict().items():
         total.update(f"{name} {tuple(value.shape)} {value.dtype}\n".encode())
-        total.update(
-            value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
-        )
+        flat = value.detach().cpu().contiguous().flatten()
+        total.update(flat.view(torch.uint8).numpy().tobytes())
     return total.hexdigest()

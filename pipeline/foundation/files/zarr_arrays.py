@@ -47,9 +47,11 @@ def open_array(path: Path, what: str) -> zarr.Array[Any]:
         what = archives.named(path) or "no zarr array, which is a folder"
         raise InputError(f"{path}: is {what}")
     refuse_metadata(path)
-    with refusing(
-        Exception, lambda error: f"cannot read {path} as a zarr array: {first_line(error)}"
-    ):
+
+    def why(error: Exception) -> str:
+        return f"cannot read {path} as a zarr array: {first_line(error)}"
+
+    with refusing(Exception, why):
         array = zarr.open_array(path, mode="r")
     return checked(array, str(path))
 
@@ -58,28 +60,24 @@ def refuse_metadata(folder: Path) -> None:
     """Refuse metadata that are no file of ordinary size, of a group or an array; reading a pipe
     would wait for ever.
     """
-    for file in (
-        folder / name for name in ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
-    ):
-        if file.exists() and not file.is_file():
+    for name in ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata"):
+        file = folder / name
+        if not file.exists():
+            continue
+        if not file.is_file():
             raise InputError(f"{file}: is no regular file")
-        if file.exists() and file.stat().st_size > METADATA:
-            raise InputError(f"{file}: has {file.stat().st_size:,} bytes, more than {METADATA:,}")
+        size = file.stat().st_size
+        if size > METADATA:
+            raise InputError(f"{file}: has {size:,} bytes, more than {METADATA:,}")
 
 
 def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
     """Check an array's sizes and codecs, and refuse chunks that inflate beyond their shape. name:
     for messages.
     """
-    for what, shape in (
-        ("shape", array.shape),
-        ("chunks", array.chunks),
-        ("shards", array.shards or (1,)),
-    ):
-        if any(size < (what != "shape") for size in shape):
-            raise InputError(
-                f"{name}: has {what} {list(shape)}; expected sizes from {int(what != 'shape')} up"
-            )
+    _require_sizes(name, "shape", array.shape, 0)
+    _require_sizes(name, "chunks", array.chunks, 1)
+    _require_sizes(name, "shards", array.shards or (), 1)
     if array.dtype.hasobject or not array.dtype.itemsize:
         raise InputError(f"{name}: holds {array.dtype}, expected numbers")
     size = math.prod(array.chunks) * array.dtype.itemsize
@@ -91,23 +89,26 @@ def checked(array: zarr.Array[Any], name: str) -> zarr.Array[Any]:
     if isinstance(metadata, ArrayV3Metadata):
         _refuse_long_index(metadata.codecs, array.shards or array.chunks, name)
         codecs = tuple(_bounded(codec, name) for codec in metadata.codecs)
-        changed = None if codecs == metadata.codecs else replace(metadata, codecs=codecs)
+        if codecs == metadata.codecs:
+            return array
+        changed = replace(metadata, codecs=codecs)
     else:
         if metadata.filters:
+            filters = ", ".join(codec.codec_id for codec in metadata.filters)
             raise InputError(
-                f"{name}: has the filters {', '.join(each.codec_id for each in metadata.filters)}, which "
-                "are not read; write it without filters"
+                f"{name}: has the filters {filters}, which are not read; write it without filters"
             )
-        compressor = metadata.compressor
-        changed = (
-            None
-            if compressor is None
-            else replace(metadata, compressor=_V2(compressor.codec_id, name, size))
-        )
-    if changed is None:
-        return array
+        if metadata.compressor is None:
+            return array
+        compressor = _V2(metadata.compressor.codec_id, name, size)
+        changed = replace(metadata, compressor=compressor)
     asynchronous = array.async_array
     return zarr.Array(AsyncArray(changed, asynchronous.store_path, asynchronous.config))
+
+
+def _require_sizes(name: str, what: str, sizes: tuple[int, ...], least: int) -> None:
+    if any(size < least for size in sizes):
+        raise InputError(f"{name}: has {what} {list(sizes)}; expected sizes from {least} up")
 
 
 def is_plain(array: zarr.Array[Any]) -> bool:
@@ -128,24 +129,28 @@ def _bounded(codec: Codec, name: str) -> Codec:
     if isinstance(codec, BytesCodec | TransposeCodec | Crc32cCodec | Bounded):
         return codec
     if isinstance(codec, ShardingCodec):
-        codecs = tuple(_bounded(each, name) for each in codec.codecs)
-        return codec if codecs == codec.codecs else replace(codec, codecs=codecs)
-    return Bounded(codec, _known(str(codec.to_dict()["name"]).removeprefix("numcodecs."), name))
+        codecs = tuple(_bounded(inner, name) for inner in codec.codecs)
+        if codecs == codec.codecs:
+            return codec
+        return replace(codec, codecs=codecs)
+    kind = str(codec.to_dict()["name"]).removeprefix("numcodecs.")
+    return Bounded(codec, _known(kind, name))
 
 
 def _refuse_long_index(codecs: Iterable[Codec], shape: tuple[int, ...], name: str) -> None:
     """Refuse a shard, or one in a shard, of more chunks than its index is read for."""
     for codec in codecs:
-        if isinstance(codec, ShardingCodec):
-            count = math.prod(
-                whole // part for whole, part in zip(shape, codec.chunk_shape, strict=True)
+        if not isinstance(codec, ShardingCodec):
+            continue
+        count = 1
+        for whole, part in zip(shape, codec.chunk_shape, strict=True):
+            count *= whole // part
+        if count > MOST_IN_A_SHARD:
+            raise InputError(
+                f"{name}: a shard has {count:,} chunks, more than {MOST_IN_A_SHARD:,}; write it in "
+                "larger chunks"
             )
-            if count > MOST_IN_A_SHARD:
-                raise InputError(
-                    f"{name}: a shard has {count:,} chunks, more than {MOST_IN_A_SHARD:,}; write it in "
-                    "larger chunks"
-                )
-            _refuse_long_index(codec.codecs, codec.chunk_shape, name)
+        _refuse_long_index(codec.codecs, codec.chunk_shape, name)
 
 
 def _known(kind: str, name: str) -> str:
@@ -199,7 +204,8 @@ def _declared(decoder: Any, header: slice) -> Callable[[bytes, int], bytes]:
 def _zstd(content: bytes, most: int) -> bytes:
     import pyarrow as pa  # a store without zstd is opened without it
 
-    out: bytes = pa.input_stream(pa.py_buffer(content), compression="zstd").read(most + 1)
+    stream = pa.input_stream(pa.py_buffer(content), compression="zstd")
+    out: bytes = stream.read(most + 1)
     return out
 
 
@@ -224,9 +230,8 @@ class Bounded(BytesBytesCodec):
 
     def _decode_sync(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
         size = math.prod(chunk_spec.shape) * chunk_spec.dtype.item_size  # type: ignore[attr-defined]
-        return chunk_spec.prototype.buffer.from_bytes(
-            decode(self.kind, chunk_bytes.to_bytes(), size + SLACK)
-        )
+        decoded = decode(self.kind, chunk_bytes.to_bytes(), size + SLACK)
+        return chunk_spec.prototype.buffer.from_bytes(decoded)
 
     async def _decode_single(self, chunk_bytes: Buffer, chunk_spec: ArraySpec) -> Buffer:
         return self._decode_sync(chunk_bytes, chunk_spec)
