@@ -60,12 +60,10 @@ def short_of_memory(error: Exception) -> bool:
     """Whether an error says that this machine, or a GPU, has too little memory; some libraries
     raise RuntimeError.
     """
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-        or "not enough memory" in str(error)
-    )
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    message = str(error)
+    return "can't allocate memory" in message or "not enough memory" in message
 
 
 def first_line(error: Exception) -> str:
@@ -98,7 +96,9 @@ def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> 
         known: The names that there are.
         listed: What lists all of them, as the message says it.
     """
-    return InputError(f"unknown {kind} {str(name)!r}; {meant(str(name), list(known), listed)}")
+    given = str(name)
+    hint = meant(given, list(known), listed)
+    return InputError(f"unknown {kind} {given!r}; {hint}")
 
 
 def look_up(kind: str, name: str, known: Mapping[Any, Value], listed: str = "") -> Value:

@@ -60,14 +60,16 @@ def lacks(extra: str, *packages: str) -> list[str]:
     """List the packages of an extra, by default all, that are not installed, without importing
     them.
     """
-    return [name for name in packages or EXTRAS[extra] if find_spec(name) is None]
+    needed = packages or EXTRAS[extra]
+    return [name for name in needed if find_spec(name) is None]
 
 
 def lacking(what: str, package: str, extra: str | None = None) -> InputError:
     """The error for a package that is not installed; `extra` is by default the first that brings
     it.
     """
-    extra = extra or next(name for name, packages in EXTRAS.items() if package in packages)
+    if extra is None:
+        extra = next(name for name, packages in EXTRAS.items() if package in packages)
     return InputError(f"{what} needs {package}, which is not installed; run: {line(extra)}")
 
 

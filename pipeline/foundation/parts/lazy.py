@@ -66,7 +66,9 @@ def imports(package: str) -> None:
     source = Path(str(module.__file__)).read_text(encoding="utf-8")
     offered = {}
     for statement in ast.parse(source).body:
-        if not (isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"):
+        if not isinstance(statement, ast.If):
+            continue
+        if ast.unparse(statement.test) != "TYPE_CHECKING":
             continue
         for line in statement.body:
             if isinstance(line, ast.ImportFrom) and line.module != package:
@@ -132,6 +134,7 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
             declared = getattr(options, f"{part}Options", NoOptions)
             if not (isinstance(declared, type) and issubclass(declared, Section)):
                 raise TypeError(f"{beside}.{part}Options is no subclass of {Section.__name__}")
+            _require_whole(declared)
         return declared
 
     def title(self, name: str, in_words: bool = False) -> str:
@@ -156,15 +159,20 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
         section = self.declared(name)
         known = list(section.model_fields)
-        for option in chosen:
+        for option in map(str, chosen):
             if option not in known:
-                near = get_close_matches(str(option), known, 1)
+                near = get_close_matches(option, known, 1)
                 hint = f"did you mean {near[0]}? " if near else ""
+                listed = ", ".join(known) or "none"
                 raise InputError(
-                    f"unknown option of the {self.one} {name}, {str(option)!r}; {hint}"
-                    f"its options: {', '.join(known) or 'none'}"
+                    f"unknown option of the {self.one} {name}, {option!r}; {hint}its options: "
+                    f"{listed}"
                 )
-        with refusing(ValidationError, lambda error: f"{self.one} {name}: {first_fault(error)}"):
+
+        def why(error: Exception) -> str:
+            return f"{self.one} {name}: {first_fault(error)}"
+
+        with refusing(ValidationError, why):
             return section.model_validate(dict(chosen))
 
     def build(
@@ -175,9 +183,8 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """
         further = self.further(name, options)
         entry = self[name]
-        if not callable(
-            entry
-        ):  # an installed package offers it, see pipeline.foundation.parts.plugins
+        # An installed package offers it, see pipeline.foundation.parts.plugins.
+        if not callable(entry):
             raise InputError(
                 f"{self.one} {name!r}: expected a class or a function, got {type(entry).__name__}"
             )
@@ -250,6 +257,11 @@ def _check(part: object, base: type) -> None:
         raise TypeError(
             f"expected a subclass or an instance of {base.__module__}.{base.__name__}, got {name}"
         )
+    _require_whole(part)
+
+
+def _require_whole(part: type) -> None:
+    """Refuse a class that lacks methods which its base leaves to it."""
     lacking = sorted(getattr(part, "__abstractmethods__", ()))
     if lacking:
         raise TypeError(f"{part.__name__} lacks the method {', '.join(lacking)}")

@@ -38,13 +38,13 @@ class Section(BaseModel):
         Args:
             exclude: Settings on which the result does not depend.
         """
-        defaults = {
-            name: field.get_default(call_default_factory=True)
-            for name, field in type(self).model_fields.items()
-            if not field.is_required()
-        }
-        at_default = {name for name, default in defaults.items() if getattr(self, name) == default}
-        fields = self.model_dump(exclude=(at_default - self.ALWAYS_RECORDED) | set(exclude))
+        left_out = set(exclude)
+        for name, field in type(self).model_fields.items():
+            if field.is_required() or name in self.ALWAYS_RECORDED:
+                continue
+            if getattr(self, name) == field.get_default(call_default_factory=True):
+                left_out.add(name)
+        fields = self.model_dump(exclude=left_out)
         for name in fields:
             part = getattr(self, name)
             if isinstance(part, Section):
@@ -69,45 +69,43 @@ def first_fault(error: Exception, section: type[BaseModel] | None = None) -> str
     if not isinstance(error, ValidationError):
         return str(error)
     faults = error.errors(include_url=False)
-    fault = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
-    place = ".".join(str(part) for part in fault["loc"]) or "top level"
+    unknown_keys = (fault for fault in faults if fault["type"] == "extra_forbidden")
+    fault = next(unknown_keys, faults[0])
+    kind = fault["type"]
+    given = fault["input"]
+    names = [str(part) for part in fault["loc"]]
+    place = ".".join(names) or "top level"
     above = fault["loc"][:-1]
-    if fault["type"] == "extra_forbidden":
-        missing = [
-            str(other["loc"][-1])
-            for other in faults
-            if other["type"] == "missing" and other["loc"][:-1] == above
-        ]
-        hint = _meant(str(fault["loc"][-1]), missing, _keys(section, above))
+    beside = [other for other in faults if other["loc"][:-1] == above]
+    if kind == "extra_forbidden":
+        missing = [str(other["loc"][-1]) for other in beside if other["type"] == "missing"]
+        hint = _meant(names[-1], missing, _keys(section, above))
         if not hint:
             return f"{place}: unknown key"
         return f"{place}: unknown key; {hint}"
-    if fault["type"] == "missing":
+    if kind == "missing":
         return f"{place}: missing"
     # Where something else than the literals is allowed too.
-    if fault["type"] == "literal_error" and str(fault["loc"][-1]).startswith("literal["):
-        messages = [other["msg"] for other in faults if other["loc"][:-1] == above]
-        reason = " or ".join(message.removeprefix("Input should be ") for message in messages)
-        return f"{'.'.join(map(str, above))}: expected {reason}, got {fault['input']!r}"
-    reason = str(fault["ctx"]["error"]) if fault["type"] == "value_error" else fault["msg"]
-    if fault["type"] == "part" or (
-        fault["type"] == "value_error" and isinstance(fault["input"], Mapping)
-    ):
-        return f"{place}: {reason}" if fault["loc"] else reason  # all of it is said already
-    if fault["type"] == "model_type":
+    if kind == "literal_error" and names[-1].startswith("literal["):
+        alternatives = [other["msg"].removeprefix("Input should be ") for other in beside]
+        expected = " or ".join(alternatives)
+        return f"{'.'.join(names[:-1])}: expected {expected}, got {given!r}"
+    reason = fault["msg"]
+    if kind == "value_error":
+        reason = str(fault["ctx"]["error"])
+    # All of it is said already.
+    if kind == "part" or (kind == "value_error" and isinstance(given, Mapping)):
+        return f"{place}: {reason}" if names else reason
+    if kind == "model_type":
         reason = "expected a section, KEY: VALUE"
-    if (
-        fault["type"] == "int_type"
-        and isinstance(fault["input"], float)
-        and not math.isfinite(fault["input"])
-    ):
+    if kind == "int_type" and isinstance(given, float) and not math.isfinite(given):
         reason = "Input should be a finite number"
     hint = ""
-    if fault["type"] == "string_type" and isinstance(fault["input"], int | float | None):
+    if kind == "string_type" and isinstance(given, int | float | None):
         hint = f"; {QUOTES}"
-    elif fault["type"] == "bool_type":
+    elif kind == "bool_type":
         hint = f"; {TRUE}"
-    return f"{place}: {reason}, got {fault['input']!r:.200}{hint}"
+    return f"{place}: {reason}, got {given!r:.200}{hint}"
 
 
 def _meant(name: str, missing: list[str], known: list[str]) -> str:
@@ -127,11 +125,9 @@ def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:
         below = []
         for kind in kinds:
             if isinstance(kind, type) and issubclass(kind, BaseModel):
-                below += [
-                    field.annotation
-                    for name, field in kind.model_fields.items()
-                    if part in (name, field.alias)
-                ]
+                for name, field in kind.model_fields.items():
+                    if part in (name, field.alias):
+                        below.append(field.annotation)
             elif get_origin(kind) in (dict, list):
                 below.append(get_args(kind)[-1])
         kinds = []
@@ -140,7 +136,8 @@ def _keys(section: Any, path: tuple[int | str, ...]) -> list[str]:
     keys: list[str] = []
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            keys += [field.alias or name for name, field in kind.model_fields.items()]
+            for name, field in kind.model_fields.items():
+                keys.append(field.alias or name)
     return keys
 
 

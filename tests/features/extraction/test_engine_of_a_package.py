@@ -97,6 +97,15 @@ def test_it_says_what_it_lacks() -> None:
     ]
 
 
+def test_options_that_name_no_features_are_refused_in_one_line(tmp_path: Path) -> None:
+    options = tmp_path / "site" / "names_engine" / "options.py"
+    options.write_text(OPTIONS.replace("reported_as", "called"), encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"'names', .* of names 1\.0, cannot be used: .* lacks the method reported"
+    ):
+        settings.load(PARAMS, ("features.light.grid={engine: names}",))
+
+
 def test_its_features_are_of_its_manifests_images_alone(job: extraction.ExtractionJob) -> None:
     job = replace(job, engine=replace(job.engine, name="names", options={"width": 3}))
     extraction.extract(job)
