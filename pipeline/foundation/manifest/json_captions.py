@@ -92,8 +92,8 @@ def coco(source: Source) -> pd.DataFrame:
         "of the files"
     )
     captions_of_files = []
-    for file, place in files_read:
-        captions_of_files.append(_file(source, TextFile(file), f"{place}/"))
+    for annotations, place in files_read:
+        captions_of_files.append(_file(source, TextFile(annotations), f"{place}/"))
     return pd.concat(captions_of_files, ignore_index=True)
 
 
