@@ -52,7 +52,9 @@ class Found(NamedTuple):
         shape = self.array.shape
         if self.role.kind in COLUMNS and shape[:1] == (1,):
             return max(shape)
-        return shape[0] if shape else 0
+        if not shape:
+            return 0
+        return shape[0]
 
 
 class Held(NamedTuple):
@@ -65,11 +67,10 @@ class Held(NamedTuple):
     @classmethod
     def of_parts(cls, parts: Sequence[Part], columns: Columns) -> "Held":
         """Look at every array of some files."""
-        every = [
-            Found(number, name, array, role(name, array))
-            for number, part in enumerate(parts)
-            for name, array in part.arrays.arrays.items()
-        ]
+        every = []
+        for number, part in enumerate(parts):
+            for name, array in part.arrays.arrays.items():
+                every.append(Found(number, name, array, role(name, array)))
         return cls(parts, every, columns)
 
     @property
@@ -90,20 +91,27 @@ class Held(NamedTuple):
         unused = [each for each in self.every if each not in used and each.array.shape != ()]
         if not unused:
             return ""
-        more = f" and {len(unused) - SHOWN} more" if len(unused) > SHOWN else ""
-        return f"not used: {', '.join(map(str, unused[:SHOWN]))}{more}"
+        more = ""
+        if len(unused) > SHOWN:
+            more = f" and {len(unused) - SHOWN} more"
+        shown = ", ".join(map(str, unused[:SHOWN]))
+        return f"not used: {shown}{more}"
 
 
 def role(name: str, array: Array) -> Role:
     """What an array is, by its name, type and shape."""
     words = Name.of(name)
+    if array.shape == () and words.is_of_ids:
+        return Role("ids", words.side)
     if array.shape == ():
-        return Role("ids", words.side) if words.is_of_ids else Role("")
+        return Role("")
     if len(array.shape) == 1 or _is_column(words, array):
         return _of_column(words, array)
     if len(array.shape) != 2:
         is_called_ids = words.has(IDS) and not words.has(SCORES | VECTORS | LISTED)
-        return Role("ids", words.side) if is_called_ids and words.side else Role("")
+        if is_called_ids and words.side:
+            return Role("ids", words.side)
+        return Role("")
     is_of_ids = array.is_whole or array.stored == TEXT
     is_table = words.maps is not None and (words.side is not None or "map" in words.words)
     if is_of_ids and is_table and not words.has(IDS | LISTED | SCORES):
@@ -138,8 +146,12 @@ def _of_column(words: Name, array: Array) -> Role:
         return Role("owners", "image")
     if words.is_truth:
         return Role("truth", "caption")
+    if words.has(IDS) and words.maps:
+        return Role("ids", "caption")
     if words.has(IDS):
-        return Role("ids", "caption" if words.maps else words.side)
-    if array.stored == TEXT and not is_dict:
-        return Role("texts" if words.side == "caption" else "ids", words.side)
-    return Role("")
+        return Role("ids", words.side)
+    if array.stored != TEXT or is_dict:
+        return Role("")
+    if words.side == "caption":
+        return Role("texts", "caption")
+    return Role("ids", words.side)

@@ -82,7 +82,8 @@ def open_system(
     Raises:
         InputError: In one line, for what cannot be read as scores, or does not fit `columns`.
     """
-    if model := model_of(text, root):
+    model = model_of(text, root)
+    if model:
         return _of_model(model, columns)
     named = places(text, root)
     path = named[0][0]
@@ -190,23 +191,23 @@ def kind_of(path: Path) -> str:
         refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"),
         regular.opened(path) as file,
     ):
-        start, size = file.read(LOOKED_AT), os.fstat(file.fileno()).st_size
+        start = file.read(LOOKED_AT)
+        size = os.fstat(file.fileno()).st_size
         if not start:
             raise InputError(f"{path}: is empty; expected a file of scores")
         if header_length(start, size) is not None:  # whatever its length is
             return "safetensors"
-        if unread := next((each for mark, each in UNREAD.items() if start.startswith(mark)), None):
-            name, array = unread
-            raise InputError(
-                f"{path}: is a file of {name} form, which is not read; numpy.save('scores.npy', ARRAY) of "
-                f"ARRAY = {array.format(path=str(path))}"
-            )
-        if known := next((kind for mark, kind in MARKS.items() if start.startswith(mark)), None):
-            return known
-        if what := files.archives.named(path):
-            raise InputError(f"{path}: is {what}")
+        _refuse_unread(path, start)
+        for mark, kind in MARKS.items():
+            if start.startswith(mark):
+                return kind
+        archive = files.archives.named(path)
+        if archive:
+            raise InputError(f"{path}: is {archive}")
+        if start.startswith(ARCHIVE) and files.torch_save.is_archive(file):
+            return "torch"
         if start.startswith(ARCHIVE):
-            return "torch" if files.torch_save.is_archive(file) else "npz"
+            return "npz"
         if start.startswith(files.torch_save.LEGACY):
             return "torch"
         if start.startswith(PICKLES):
@@ -214,12 +215,25 @@ def kind_of(path: Path) -> str:
         return "text"
 
 
+def _refuse_unread(path: Path, start: bytes) -> None:
+    """Refuse a file that begins as one of another library's, and say what makes an array of it."""
+    for mark, (name, array) in UNREAD.items():
+        if start.startswith(mark):
+            raise InputError(
+                f"{path}: is a file of {name} form, which is not read; numpy.save('scores.npy', ARRAY) of "
+                f"ARRAY = {array.format(path=str(path))}"
+            )
+
+
 def header_length(start: bytes, size: int) -> int | None:
     """The length of the header of a .safetensors file that begins so and has so many bytes; None
     for any other file.
     """
     length = int.from_bytes(start[:LENGTH], "little")
-    return length if start[LENGTH : LENGTH + 1] == b"{" and length <= LONGEST_HEADER else None
+    is_json = start[LENGTH : LENGTH + 1] == b"{"
+    if is_json and length <= LONGEST_HEADER:
+        return length
+    return None
 
 
 def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
@@ -240,26 +254,26 @@ def open_recorded(text: str, columns: Columns, root: Path = Path()) -> System:
         )
     system = open_system(text, columns, root=root)
     known = manifests.Manifest.load(columns.manifest)
-    return replace(
-        system,
-        folder=named[0][0],
-        made_from=OfFile(
-            dataset=known.dataset,
-            split=columns.split or "test",
-            manifest=known.digest,
-            file=digest_of(text, root),
-            distance=columns.distance,
-        ),
+    made_from = OfFile(
+        dataset=known.dataset,
+        split=columns.split or "test",
+        manifest=known.digest,
+        file=digest_of(text, root),
+        distance=columns.distance,
     )
+    return replace(system, folder=named[0][0], made_from=made_from)
 
 
 def digest_of(text: str, root: Path = Path()) -> str:
     """A digest of the files that a user names, and of the names of their arrays."""
-    found = [
-        (of_folder(path) if path.is_dir() else sha256(path), names)
-        for path, names in places(text, root)
-    ]
-    return found[0][0] if len(found) == 1 and not found[0][1] else digest(found)
+    digests = []
+    for path, names in places(text, root):
+        content = of_folder(path) if path.is_dir() else sha256(path)
+        digests.append((content, names))
+    first, names = digests[0]
+    if len(digests) == 1 and not names:
+        return first
+    return digest(digests)
 
 
 def model_of(text: str, root: Path = Path()) -> str | None:
@@ -275,7 +289,9 @@ def model_of(text: str, root: Path = Path()) -> str | None:
     kind, _, place = text.partition(":")
     if not place or (root / kind).is_file() or kind not in TABLES["dual_encoders"]:
         return None
-    return f"{kind}:{root / place if (root / place).exists() else place}"
+    if (root / place).exists():
+        return f"{kind}:{root / place}"
+    return f"{kind}:{place}"
 
 
 def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
@@ -284,13 +300,15 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
     """
     if (root / text).exists():
         return [(root / text, [])]
-    found: list[tuple[Path, list[str]]] = []
+    named: list[tuple[Path, list[str]]] = []
     for word in text.split(":"):
-        if not found or (root / word).is_file() or _is_folder(root / word, found[-1][0]):
-            found.append((root / word, []))
+        path = root / word
+        if not named or path.is_file() or _is_folder(path, named[-1][0]):
+            named.append((path, []))
         else:
-            found[-1][1].append(word)
-    for path, names in found:
+            _, names = named[-1]
+            names.append(word)
+    for path, names in named:
         if not path.exists():
             raise InputError(
                 f"{path}: no such file{similar(path)}; expected a file of scores, a store, or two files "
@@ -300,14 +318,16 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
             raise InputError(
                 f"{text}: expected a name of an array, or another file, after each colon"
             )
-    return found
+    return named
 
 
 def _is_folder(place: Path, before: Path) -> bool:
     """Whether a word is a folder of shards beside another place, and no name of an array in it."""
     if not place.is_dir():
         return False
-    return before.suffix == ".npy" or (before.is_dir() and not (before / place.name).exists())
+    if before.suffix == ".npy":
+        return True
+    return before.is_dir() and not (before / place.name).exists()
 
 
 def _kind_meant(text: str, root: Path) -> str:
@@ -315,7 +335,8 @@ def _kind_meant(text: str, root: Path) -> str:
     kind, _, place = text.partition(":")
     if not place or not (root / place).exists():
         return ""
-    return f", or a model, KIND:FOLDER; {meant(kind, list(TABLES['dual_encoders']))}"
+    kinds = list(TABLES["dual_encoders"])
+    return f", or a model, KIND:FOLDER; {meant(kind, kinds)}"
 
 
 def _name(named: Sequence[tuple[Path, list[str]]]) -> str:

@@ -147,7 +147,7 @@ def labels(pairing: Pairing, known: Known) -> np.ndarray | None:
     """What an array says of each caption, [C], whatever it means; None where it does not say one
     thing of each.
     """
-    if pairing.of != "caption" or (len(pairing.array.shape) == 2 and 1 not in pairing.array.shape):
+    if pairing.of != "caption" or _is_table(pairing):
         return None
     entries, values = _pairs(pairing)
     if len(values) != known.shape[1]:
@@ -172,9 +172,11 @@ def in_order(of_captions: np.ndarray, images: int) -> Ids | None:
 
 def same_groups(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two arrays [C] put the same captions together."""
-    first, second = (np.unique(each, return_inverse=True)[1].ravel() for each in (one, other))
-    together = np.unique(np.stack([first, second]), axis=1).shape[1]
-    return together == first.max(initial=-1) + 1 == second.max(initial=-1) + 1
+    of_one, first = np.unique(one, return_inverse=True)
+    of_other, second = np.unique(other, return_inverse=True)
+    pairs = np.stack([first.ravel(), second.ravel()])
+    together = np.unique(pairs, axis=1).shape[1]
+    return together == len(of_one) == len(of_other)
 
 
 def _pairs(pairing: Pairing) -> tuple[np.ndarray | None, np.ndarray]:
@@ -203,7 +205,8 @@ def _rows(values: np.ndarray, side: Side, pairing: Pairing, known: Known) -> lis
         by_id = np.where(numbers == NO_IMAGE, NO_IMAGE, rows_of(ids, numbers))
         if side == "image" and known.files and values.dtype.kind in "UST":
             by_id = np.where(by_id < 0, _by_file(values, known.files), by_id)
-        if ((by_id >= 0) | (numbers == NO_IMAGE)).all() and (by_id >= 0).any():
+        is_known = by_id >= 0
+        if is_known.any() and (is_known | (numbers == NO_IMAGE)).all():
             found.append(by_id)
     if len(numbers) and numbers.min() >= NO_IMAGE and NO_IMAGE < numbers.max() < size:
         found.append(numbers)
@@ -221,7 +224,8 @@ def _in_order_of_dict(values: np.ndarray, side: Side, pairing: Pairing, size: in
     """The rows of a side where a dict lists all of it, one after another, by what is no id."""
     first = np.sort(np.unique(values, return_index=True)[1])
     if side == pairing.of and len(first) == size:
-        return [np.searchsorted(first, np.arange(len(values)), "right") - 1]
+        rows = np.arange(len(values))
+        return [np.searchsorted(first, rows, "right") - 1]
     is_whole_side = len(values) == size and (len(first) == size or values.dtype.kind in "UST")
     if pairing.of == "image" and side == "caption" and is_whole_side:
         return [np.arange(size)]

@@ -54,9 +54,8 @@ def read(path: Path) -> Arrays:
         if len(listed) > MOST_TENSORS:
             raise ValueError(f"it holds {len(listed):,} tensors, more than {MOST_TENSORS:,}")
         _refuse_overlaps(listed, size - LENGTH - length)
-        tensors = {
-            name: _tensor(path, name, entry, LENGTH + length) for name, entry in listed.items()
-        }
+        start = LENGTH + length
+        tensors = {name: _tensor(path, name, entry, start) for name, entry in listed.items()}
     if not tensors:
         raise InputError(f"{path}: is empty: holds no tensor")
     return Arrays("safetensors", tensors)
@@ -75,7 +74,9 @@ def _refuse_overlaps(listed: dict[str, Any], size: int) -> None:
 
 
 def _tensor(path: Path, name: str, entry: Any, start: int) -> Array:
-    kind, shape, (first, last) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+    kind = entry["dtype"]
+    shape = tuple(entry["shape"])
+    first, last = entry["data_offsets"]
     if kind not in DTYPES:
         raise InputError(
             f"{path}: {name} is of {kind}, which is not read; save it as one of {', '.join(DTYPES)}"
@@ -87,8 +88,10 @@ def _tensor(path: Path, name: str, entry: Any, start: int) -> Array:
         raise ValueError(f"{name} has {len(shape)} axes or more values than there can be")
     if last - first != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"{name}: {last - first:,} bytes instead of {list(shape)} of {kind}")
-    stored = BFLOAT16 if kind == "BF16" else str(dtype.newbyteorder("="))
-    return Array(shape, stored, partial(_mapped, path, dtype, shape, start + first, kind == "BF16"))
+    is_bfloat16 = kind == "BF16"
+    stored = BFLOAT16 if is_bfloat16 else str(dtype.newbyteorder("="))
+    values = partial(_mapped, path, dtype, shape, start + first, is_bfloat16)
+    return Array(shape, stored, values)
 
 
 def _mapped(
@@ -97,4 +100,6 @@ def _mapped(
     if 0 in shape:
         return np.empty(shape, dtype)
     values = np.memmap(path, dtype, "r", start, shape)
-    return of_bfloat16(values) if is_bfloat16 else values
+    if is_bfloat16:
+        return of_bfloat16(values)
+    return values

@@ -66,19 +66,20 @@ def _taken(held: Held, named: Sequence[Found], normalise: bool) -> Taken:
         return _of_two(held, named[0], named[1], normalise)
     if named:
         return _matrix(held, {None: named[0]})
-    if listed := held.of("listed"):
+    listed = held.of("listed")
+    if listed:
         _refuse_ids_of_columns(held, listed)
-        return _lists(
-            held, [(each.role.direction, each, _scores_of(each, held)) for each in listed]
-        )
+        with_scores = [(each.role.direction, each, _scores_of(each, held)) for each in listed]
+        return _lists(held, with_scores)
     matrices = held.of("scores")
     ways = {each.role.direction: each for each in matrices}
-    if len(ways) == len(matrices) and (len(ways) == 1 or ways.keys() == {"i2t", "t2i"}):
+    are_all = len(ways) == 1 or ways.keys() == {"i2t", "t2i"}
+    if are_all and len(ways) == len(matrices):
         return _matrix(held, ways)
     vectors = held.of("vectors")
-    if not matrices and len(vectors) == 2 and {each.role.side for each in vectors} == {*SIDES}:
-        images, captions = sorted(vectors, key=lambda each: SIDES.index(each.role.side or "image"))
-        return _vectors(held, images, captions, normalise)
+    of_side = {each.role.side: each for each in vectors}
+    if not matrices and len(vectors) == 2 and of_side.keys() == {*SIDES}:
+        return _vectors(held, of_side["image"], of_side["caption"], normalise)
     tables = _tables(held.every)
     if len(tables) == 1 and tables[0].role.kind != "vectors":
         return _matrix(held, {None: tables[0]})
@@ -114,8 +115,12 @@ def _of_two(held: Held, first: Found, second: Found, normalise: bool) -> Taken:
                 return _lists(held, [(held.direction(ids), ids, other)])
     if _are_transposed(first, second):
         pool = known_pool(held.columns)
-        of_images = min(each.array.shape for each in both) if pool is None else pool[0].shape
-        i2t, t2i = both if first.array.shape == of_images else both[::-1]
+        of_images = min(each.array.shape for each in both)
+        if pool is not None:
+            of_images = pool[0].shape
+        i2t, t2i = both
+        if first.array.shape != of_images:
+            i2t, t2i = t2i, i2t
         return _matrix(held, {"i2t": i2t, "t2i": t2i})
     return _vectors(held, first, second, normalise)
 
@@ -154,13 +159,15 @@ def _tables(every: Sequence[Found]) -> list[Found]:
     """The arrays of rows and columns that are neither ids nor what belongs together."""
     beside: tuple[Kind, ...] = ("ids", "texts", "owners", "truth")
     tables = [each for each in every if len(each.array.shape) > 1]
-    return [each for each in tables if each.role.kind not in beside] or tables
+    of_scores = [each for each in tables if each.role.kind not in beside]
+    return of_scores or tables
 
 
 def _unclear(path: Path, candidates: Sequence[Found], every: Sequence[Found]) -> InputError:
     """The error where no array or several may be the scores."""
-    if special := _of_other_form(every):
-        return InputError(f"{path}: {special}")
+    other_form = _of_other_form(every)
+    if other_form:
+        return InputError(f"{path}: {other_form}")
     if not candidates:
         return InputError(
             f"{path}: holds {', '.join(map(str, every))[:300]}; expected a matrix of images x captions, "
@@ -183,13 +190,16 @@ def _of_other_form(every: Sequence[Found]) -> str:
     """What arrays are that hold vectors or scores in another form, and what makes one array of
     them; "" for others.
     """
-    if {"data", "indices", "indptr", "shape"} <= {each.name for each in every}:
+    names = {each.name for each in every}
+    if {"data", "indices", "indptr", "shape"} <= names:
         return "is a sparse matrix of scipy; numpy.save('scores.npy', scipy.sparse.load_npz(FILE).toarray())"
+    if len(every) < FEWEST:
+        return ""
     shapes = {each.array.shape for each in every}
-    is_of_vectors = (
-        len(shapes) == 1 and len(every[0].array.shape) == 1 and every[0].array.shape[0] > 1
-    )
-    if len(every) < FEWEST or not is_of_vectors or not all(each.array.is_real for each in every):
+    shape = every[0].array.shape
+    are_vectors = len(shapes) == 1 and len(shape) == 1 and shape[0] > 1
+    are_real = all(each.array.is_real for each in every)
+    if not are_vectors or not are_real:
         return ""
     above = {each.name.rpartition(".")[0].partition(".")[0] for each in every if "." in each.name}
     of_sides = [name for name in sorted(above) if Name.of(name).side]
@@ -232,30 +242,37 @@ def _block(path: Path, found: Found, way: Direction | None) -> Any:
         return found.array.blocks
     values = found.array.read()
     _refuse_empty(path, found)
-    return values.T if way == "t2i" else values
+    if way == "t2i":
+        return values.T
+    return values
 
 
 def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> Taken:
     """Inner products of vectors, computed block by block."""
     for each in (images, captions):
         _refuse_empty(held.path, each)
-    vectors, words = [images.array.read(), captions.array.read()], ""
-    parts = images.part, captions.part
-    repeats = _repeats(*vectors)
-    if repeats and not tells_repeats(held, Rows((images.size, captions.size), parts), repeats):
+    of_images = images.array.read()
+    of_captions = captions.array.read()
+    words = ""
+    parts = (images.part, captions.part)
+    rows = Rows((images.size, captions.size), parts)
+    repeats = _repeats(of_images, of_captions)
+    if repeats and not tells_repeats(held, rows, repeats):
         repeats = 0
     if repeats:
-        vectors[0] = vectors[0][::repeats]
+        of_images = of_images[::repeats]
         words = f"each image's vector is there {repeats} times, and counts once"
-    source = retrieval.Embeddings(vectors[0], vectors[1], normalise=normalise)
+    source = retrieval.Embeddings(of_images, of_captions, normalise=normalise)
     held_beside = beside(held, Rows(source.shape, parts, max(repeats, 1)))
     try:
         found = identified(
             source.shape, held_beside.given, held.columns, held.path, of_vectors=True
         )
     except InputError:
-        is_paired = source.shape[0] == source.shape[1]
-        if is_paired and (grouped := mistakes.of_rows(source.images)):
+        grouped = ""
+        if source.shape[0] == source.shape[1]:
+            grouped = mistakes.of_rows(source.images)
+        if grouped:
             raise InputError(f"{held.path}: {grouped}") from None
         raise
     read_as = (

@@ -15,25 +15,20 @@ def read(path: Path) -> Arrays:
     """Open the arrays of a folder; cells of a matrix are read in blocks."""
     from pipeline.foundation.files.zarr_arrays import open_array
 
-    inside = [
-        folder
-        for folder in sorted(path.iterdir())
-        if any((folder / name).exists() for name in HEADERS)
-    ]
+    inside = [folder for folder in sorted(path.iterdir()) if _is_of_zarr(folder)]
     if inside and not (path / ".zarray").exists():
-        return Arrays(
-            "a zarr group",
-            {folder.name: _array(folder, open_array(folder, "array")) for folder in inside},
-        )
-    if not any((path / name).exists() for name in HEADERS):
+        arrays = {folder.name: _array(folder, open_array(folder, "array")) for folder in inside}
+        return Arrays("a zarr group", arrays)
+    if not _is_of_zarr(path):
         return shards.read(path)
-    return Arrays("a zarr array", {"": _array(path, open_array(path, "similarity matrix"))})
+    matrix = open_array(path, "similarity matrix")
+    return Arrays("a zarr array", {"": _array(path, matrix)})
+
+
+def _is_of_zarr(folder: Path) -> bool:
+    return any((folder / name).exists() for name in HEADERS)
 
 
 def _array(path: Path, array: Any) -> Array:
-    return Array(
-        tuple(array.shape),
-        str(array.dtype.newbyteorder("=")),
-        partial(layout.whole, path, array),
-        array,
-    )
+    stored = str(array.dtype.newbyteorder("="))
+    return Array(tuple(array.shape), stored, partial(layout.whole, path, array), array)
