@@ -51,7 +51,6 @@ from pipeline.make.features.store import FeatureStore, Shard, making, plan, veri
 from pipeline.make.features.store.layout import DONE
 from pipeline.make.features.store.rewrite import rewrite
 from pipeline.make.training import made_of_head
-from pipeline.run.studies.audit import fingerprints
 from stages import search
 
 MOST, MEMORY = 1.15, 2000
@@ -334,6 +333,8 @@ class Project:
         assert [len(hits) for hits in search._hits(self.manifest, store, True, *found)] == [10] * 3
 
     def audit(self) -> None:
+        from pipeline.extensions.audit import fingerprints
+
         looks = np.random.default_rng(0).integers(0, 2**64, (self.images, 4), dtype=np.uint64)
         looks[::100] = looks[1::100]
         prints = fingerprints.Fingerprints([""] * self.images, looks, np.ones(self.images, bool))

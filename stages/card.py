@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Mapping
@@ -17,11 +16,9 @@ from pipeline.judge.systems import given
 from pipeline.judge.systems.scores.items import Items
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.page.card import Origin, write as write_card
+from pipeline.run.report.split_checks import SPLIT_CHECKS
 from stages.measure import Evaluation, MeasuredPool
 from stages.progress import Progress, say
-
-MOST = 10_000  # images of a data set whose photographs are compared across its splits
-BITS = 16  # of 256 in which photographs that look alike may differ, as `pipeline audit` has it
 
 
 def write(
@@ -63,18 +60,14 @@ def _of_record(pool: System, paths: Paths) -> Manifest | None:
     return manifest if manifest.digest == pool.made_from.manifest else None
 
 
-def _across_splits(manifest: Manifest | None) -> list[str]:
-    """What the splits of a data set have in common: copies of photographs, and equal captions."""
-    if manifest is None:
-        return []
-    from pipeline.run.studies.audit import collection, findings, fingerprints  # and with it pandas
-
-    every = collection.Collection.of(manifest)
-    if len(every.files) > MOST:
-        return [
-            f"Not compared: {manifest.dataset} has more than {MOST:,} images; see `pipeline audit "
-            f"{manifest.dataset}`."
-        ]
-    with Progress(f"read {every.name}", "image", len(every.files)) as bar:
-        prints = fingerprints.take(every, os.cpu_count() or 1, bar.reach)
-    return findings.compare(every, every, (prints, prints), BITS).lines()
+def _across_splits(manifest: Manifest | None) -> list[str] | None:
+    """What the splits of a data set have in common, as extensions compare them; None without
+    any.
+    """
+    if not SPLIT_CHECKS:
+        return None
+    lines: list[str] = []
+    if manifest is not None:
+        for check in SPLIT_CHECKS.values():
+            lines += check(manifest)
+    return lines

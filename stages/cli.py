@@ -35,7 +35,6 @@ SECTIONS = {
     },
     "Data and features": {
         "manifest": "Turn annotations and a folder of images into a checked table.",
-        "audit": "Find images and captions that data sets or splits share.",
         "extract": "Extract features of images, clips or captions into a store.",
         "store": "Verify, compact, rewrite, copy, import and export feature stores.",
     },
@@ -99,7 +98,6 @@ for _group, (_, _commands) in GROUPS.items():
 # its own name.
 FILES = {
     "project": ("init", "settings", "lab sample", "lab machine"),
-    "data": ("manifest", "audit"),
     "stores": tuple(f"store {name}" for name in GROUPS["store"][1]),
     "heads": ("train", "convert"),
     "scores": ("score", "rescore"),

@@ -173,7 +173,7 @@ def _warn_of_leak(paths: Paths, pool: System) -> None:
         return
     # and with them pandas
     from pipeline.foundation.manifest import Manifest
-    from pipeline.run.studies.audit.collection import trained_on
+    from pipeline.foundation.manifest.photo_numbers import trained_on
 
     seen = trained_on(Manifest.load(training_file), Manifest.load(file), pool.image_ids)
     if seen:

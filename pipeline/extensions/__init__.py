@@ -8,6 +8,7 @@ folders and its line here.
 """
 
 EXTENSIONS = (
+    "audit",  # docs/evaluation.md
     "claims",  # docs/heads.md
     "detector",  # docs/detectors.md
     "exporters",  # docs/heads.md

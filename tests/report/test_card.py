@@ -19,7 +19,7 @@ def page(
     scores: object,
     items: card.Items | None = None,
     rules: str | Protocol = "all",
-    leaks: tuple[str, ...] = (),
+    leaks: tuple[str, ...] | None = (),
 ) -> str:
     """The card of a pool of consecutive captions, five an image."""
     images = scores.shape[0]  # type: ignore[attr-defined]
@@ -140,6 +140,14 @@ def test_folds_show_queries_of_the_whole_pool() -> None:
     text = plain(page(good(), rules=Protocol("3fold", folds=3)))
     assert "caption 15" in text
     assert "image 3" in text
+
+
+def test_splits_that_nothing_compares_have_no_section() -> None:
+    assert "Across splits" not in plain(page(good(), leaks=None))
+    assert "Across splits Not known" in plain(page(good(), leaks=()))
+    assert "Across splits No image occurs twice." in plain(
+        page(good(), leaks=("no image occurs twice",))
+    )
 
 
 def test_text_from_data_is_escaped_and_nothing_is_loaded() -> None:

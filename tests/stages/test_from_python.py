@@ -22,13 +22,13 @@ from pipeline.judge.systems.scores.judged import Columns
 from stages import cli
 from stages.commands.add import AddOptions
 from stages.commands.compare import CompareOptions
-from stages.commands.data import ManifestOptions
 from stages.commands.evaluate import EvaluateOptions
+from stages.commands.manifest import ManifestOptions
 from stages.commands.project import SampleOptions
 from stages.compare import compare
-from stages.data import make_manifest
 from stages.declared import Group, Options, stage
 from stages.evaluate import evaluate
+from stages.manifest import make_manifest
 from stages.project import render_sample
 
 ROOT = Path(__file__).parents[2]

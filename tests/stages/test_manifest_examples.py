@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pipeline.foundation.manifest.examples import read_all
 from pipeline.foundation.parts.errors import InputError
-from stages.commands.data import manifest_command
+from stages.commands.manifest import manifest_command
 
 EXAMPLES = read_all()
 

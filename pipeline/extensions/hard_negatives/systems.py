@@ -13,13 +13,13 @@ import numpy as np
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.image_ids import rows_of
+from pipeline.foundation.manifest.photo_numbers import trained_on
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.made import Made
 from pipeline.make import training
 from pipeline.make.dual_encoders import DualEncoder, embedding, record as encoder_record
 from pipeline.make.text.tokens import TokenText, encode
 from pipeline.make.training import made_of_head
-from pipeline.run.studies.audit import collection
 
 
 @dataclass
@@ -96,7 +96,7 @@ class OfHead:
             splits = own.images["split"].to_numpy()[self.rows]
             return int((splits == "train").sum())
         ids = images.images["image_id"].to_numpy()[self.rows]
-        return len(collection.trained_on(own, images, ids))
+        return len(trained_on(own, images, ids))
 
 
 @dataclass

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from pipeline.extensions.importers.import_features import ImportJob, import_features
 
 _COMMAND = Command(
-    section="store",
     purpose="Import features of another code base into a store.",
     place="pipeline.extensions.importers.command:import_command",
 )

@@ -21,6 +21,7 @@ TABLES: LookupTable[LookupTable[Any]] = LookupTable(
         "readers": "pipeline.foundation.manifest.build:READERS",
         "rescorers": "pipeline.judge.systems.rescoring:RESCORERS",
         "scorers": "pipeline.judge.systems.reranking:SCORERS",
+        "split_checks": "pipeline.run.report.split_checks:SPLIT_CHECKS",
         "store_formats": "pipeline.make.features.store.export:FORMATS",
         "tables": "pipeline.run.report.tables:TABLES",
         "texts": "pipeline.make.text:TEXTS",

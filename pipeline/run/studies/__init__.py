@@ -1,1 +1,1 @@
-"""Experiments on the method and on data: pooling patterns, times, photographs that splits share."""
+"""Experiments on the method: pooling patterns, and times."""

@@ -46,8 +46,8 @@ class Origin:
     made_with: Mapping[str, str | int]  # The day, the versions and the machine
     files: Mapping[str, str]  # What was read -> its digest
     # What the data set's splits have in common, a line each; () where its photographs are not
-    # known.
-    leaks: Sequence[str] = ()
+    # known, None where nothing compares them.
+    leaks: Sequence[str] | None = None
 
 
 class Bar(NamedTuple):

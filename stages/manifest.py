@@ -1,9 +1,7 @@
-"""Data sets: the manifest of one, and the images and captions that two of them share."""
+"""Data sets: the manifest of one."""
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -13,16 +11,15 @@ from pipeline.foundation.artefacts import is_up_to_date, record_files
 from pipeline.foundation.files import atomic, remote
 from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
-from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits, fetch
+from pipeline.foundation.manifest import Manifest, drawn_splits, fetch
 from pipeline.foundation.manifest.build import all_test
 from pipeline.foundation.manifest.caption_inputs import CAPTION_INPUTS
 from pipeline.foundation.manifest.examples import write_all
 from pipeline.foundation.manifest.request import ManifestRequest
-from pipeline.foundation.parts.errors import InputError, InputWarning, counted, refusing, unknown
+from pipeline.foundation.parts.errors import InputError, InputWarning, counted, unknown
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
-from pipeline.run.studies.audit import collection, findings, fingerprints
-from stages.commands.data import AuditOptions, ManifestOptions
+from stages.commands.manifest import ManifestOptions
 from stages.progress import Progress, say
 
 # Data sets that are rendered here -> the command that does so.
@@ -198,48 +195,3 @@ def _say(table: Manifest, title: str, path: Path) -> None:
         f"{table.digest[:12]} in {path}",
         err=False,
     )
-
-
-def audit(paths: Paths, settings: Settings, options: AuditOptions) -> None:
-    """Find images and captions that data sets A and B share, or the splits of A alone."""
-    names = [name for name in (options.one, options.other) if name]
-    collections = []
-    for name in names:
-        dataset, colon, split = name.partition(":")
-        if colon and split not in SPLITS:
-            raise InputError(
-                f"{dataset}:{split}: expected a split of {', '.join(SPLITS)} after the colon"
-            )
-        table = Manifest.load(paths.manifest(dataset))
-        collections.append(collection.Collection.of(table, split or None))
-    if options.other:
-        _refuse_same_images(options.one, options.other)
-    prints = []
-    for images in collections:
-        with Progress(f"read {images.name}", "image", len(images.files)) as bar:
-            prints.append(fingerprints.take(images, os.cpu_count() or 1, bar.reach))
-    both_prints = (prints[0], prints[-1])
-    report = findings.compare(collections[0], collections[-1], both_prints, options.alike)
-    name = "-".join(names).replace(":", "-")
-    path = options.out or paths.root / "results" / f"audit-{name}.html"
-    # exit code 1 would say something else
-    with refusing(
-        OSError, lambda error: f"{path}: {error.strerror or error}; choose another --out"
-    ):
-        atomic.write_text(path, report.page())
-        atomic.write_json(path.with_suffix(".json"), report.as_json())
-    say(*report.lines(), f"{path}: pairs side by side", err=False)
-    sys.exit(1 if report.leaks else 0)
-
-
-def _refuse_same_images(one: str, other: str) -> None:
-    """Check that two names are not of one data set whole, or of one split."""
-    first, _, part = one.partition(":")
-    second, _, rest = other.partition(":")
-    if first != second:
-        return
-    if not part or not rest or part == rest:
-        raise InputError(
-            f"{one} and {other} hold the same images by definition; name two splits, or {first} alone for "
-            "its own splits"
-        )

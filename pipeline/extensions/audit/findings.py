@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pipeline.extensions.audit import fingerprints
+from pipeline.extensions.audit.collection import Collection
+from pipeline.extensions.audit.fingerprints import Among, Fingerprints
 from pipeline.foundation.files.gallery_file import GalleryFile
+from pipeline.foundation.manifest.photo_numbers import photograph
 from pipeline.judge.tables import html
-from pipeline.run.studies.audit import fingerprints
-from pipeline.run.studies.audit.collection import Collection, photograph
-from pipeline.run.studies.audit.fingerprints import Among, Fingerprints
 
 # How a pair was found.
 NAME = "photo number"
@@ -170,7 +171,7 @@ class Findings:
         if not self.alone:
             names += f" and {self.other.name}"
         return html.page(
-            "run/studies/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture
+            "extensions/audit/page.html", findings=self, names=names, shown=SHOWN, picture=_picture
         )
 
 

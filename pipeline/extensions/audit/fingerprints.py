@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+from pipeline.extensions.audit.collection import Collection
 from pipeline.foundation.files import images
 from pipeline.foundation.files.gallery_file import GalleryFile
-from pipeline.run.studies.audit.collection import Collection
 
 # Rows and columns of differences: 256 bits.
 SIDE = 16

@@ -9,30 +9,13 @@ import pandas as pd
 import pytest
 from PIL import Image, ImageFilter
 
+from pipeline.extensions.audit import fingerprints
+from pipeline.extensions.audit.collection import Collection
+from pipeline.extensions.audit.findings import Findings, compare
+from pipeline.extensions.audit.fingerprints import Fingerprints
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.columns import NO_FILE
-from pipeline.run.studies.audit import fingerprints
-from pipeline.run.studies.audit.collection import Collection, photograph, trained_on
-from pipeline.run.studies.audit.findings import Findings, compare
-from pipeline.run.studies.audit.fingerprints import Fingerprints
 from tests.clips import encode
-
-
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("1000268201_693b08cb0e.jpg", "flickr 1000268201"),
-        ("1000268201.jpg", "flickr 1000268201"),
-        ("images/10815824_2997e03d76.jpg", "flickr 10815824"),
-        ("COCO_val2014_000000391895.jpg", "coco 391895"),
-        ("000000391895.jpg", "coco 391895"),
-        ("000123.png", None),  # a rendered scene: not the length of any data set's numbers
-        ("IMG_20190101.jpg", None),
-        ("beach.jpg", None),
-    ],
-)
-def test_the_numbers_of_photographs(file: str, name: str | None) -> None:
-    assert photograph(file) == name
 
 
 def photo(rng: np.random.Generator) -> Image.Image:
@@ -391,29 +374,6 @@ def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image
     assert "<b>" not in html
     assert html.count("data:image/webp;base64,") == 2
     assert "the same content" in html
-
-
-def test_a_head_that_saw_the_pool(tmp_path: Path, photos: list[Image.Image]) -> None:
-    train = data_set(
-        tmp_path,
-        "train",
-        {"1000268201.jpg": photos[0], "2000268201.jpg": photos[1]},
-        ["train", "val"],
-        ["a", "b"],
-    )
-    test = data_set(
-        tmp_path,
-        "test",
-        {
-            "1000268201_693b08cb0e.jpg": photos[0],
-            "2000268201_693b08cb0e.jpg": photos[1],
-            "beach.jpg": photos[2],
-        },
-        ["test"] * 3,
-        ["a", "b", "c"],
-    )
-    assert trained_on(train, test, np.arange(3)) == ["1000268201_693b08cb0e.jpg"]
-    assert trained_on(train, test, np.array([1, 2])) == []
 
 
 def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
