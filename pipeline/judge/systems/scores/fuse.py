@@ -39,12 +39,12 @@ def fuse(
     equal ones.
     """
     combine = look_up("fusion", method, FUSIONS)
-    reranked = [member.name for member in members if isinstance(member.scores, Reranked)]
-    if reranked and method not in BY_ORDER:
-        raise InputError(
-            f"{reranked[0]}: is reranked, and has an order of each query's candidates instead of "
-            f"similarities; fuse it by {' or '.join(BY_ORDER)}"
-        )
+    for member in members:
+        if isinstance(member.scores, Reranked) and method not in BY_ORDER:
+            raise InputError(
+                f"{member.name}: is reranked, and has an order of each query's candidates instead of "
+                f"similarities; fuse it by {' or '.join(BY_ORDER)}"
+            )
     fused = combine(align(members), shares(weights, len(members)))
     return replace(
         members[0],
@@ -76,20 +76,22 @@ def align(members: Sequence[System]) -> list[Scores]:
 def in_order_of(first: System, system: System) -> System:
     """View a system in the order of another's ids, all of which both must have."""
     if system.scores.shape != system.shape:
+        images, captions = system.shape
         raise InputError(
-            f"{system.name}: a matrix {list(system.scores.shape)} has {system.shape[0]} image ids and "
-            f"{system.shape[1]} caption ids"
+            f"{system.name}: a matrix {list(system.scores.shape)} has {images} image ids and "
+            f"{captions} caption ids"
         )
-    images = _rows("image", system.name, system.image_ids, first.name, first.image_ids)
-    captions = _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids)
-    return system.only(images, captions)
+    rows = _rows("image", system.name, system.image_ids, first.name, first.image_ids)
+    columns = _rows("caption", system.name, system.caption_ids, first.name, first.caption_ids)
+    return system.only(rows, columns)
 
 
 def _rows(what: str, name: str, ids: Ids, first: str, wanted: Ids) -> Ids:
     distinct, place = np.unique(ids, return_index=True)
     if len(distinct) < len(ids):
         repeated = np.setdiff1d(np.arange(len(ids)), place)
-        raise InputError(f"{name}: {what} id {int(ids[repeated[0]])} occurs twice")
+        first_repeated = int(ids[repeated[0]])
+        raise InputError(f"{name}: {what} id {first_repeated} occurs twice")
     _require_none_extra(what, name, np.setdiff1d(ids, wanted), first)
     _require_none_extra(what, first, np.setdiff1d(wanted, ids), name)
     return rows_of(ids, wanted)
@@ -120,7 +122,9 @@ def tune(
         raise InputError(
             f"--tune-on: expected scores of val for each of {len(members)} members, received {len(on)}"
         )
-    files = {file for member in members for file in member.made_from.files}
+    files: set[str] = set()
+    for member in members:
+        files.update(member.made_from.files)
     for member, store in zip(members, on, strict=True):
         if store.made_from.split != "val":
             raise InputError(
@@ -160,7 +164,8 @@ def weightings(members: int) -> Iterator[list[float]]:
     end = steps + members - 1
     # So many steps in a row, and a bar after each member's.
     for bars in combinations(range(end), members - 1):
-        yield [(right - left - 1) / steps for left, right in pairwise((-1, *bars, end))]
+        between_bars = pairwise((-1, *bars, end))
+        yield [(right - left - 1) / steps for left, right in between_bars]
 
 
 def _uneven(weights: Sequence[float]) -> float:

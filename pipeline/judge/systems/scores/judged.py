@@ -194,19 +194,19 @@ class Truth:
         """The settings with this choice instead of theirs, if the user made one."""
         if not self.is_chosen:
             return settings
-        return settings.model_copy(
-            update={
-                "qrels": str(self.qrels) if self.qrels else None,
-                "same_text": "positive" if self.same_text else None,
-            }
-        )
+        changes: dict[str, Any] = {"qrels": None, "same_text": None}
+        if self.qrels:
+            changes["qrels"] = str(self.qrels)
+        if self.same_text:
+            changes["same_text"] = "positive"
+        return settings.model_copy(update=changes)
 
     @property
     def needs_manifest(self) -> bool:
         """Whether a manifest has to say which caption or image is meant."""
-        return self.same_text or (
-            self.qrels is not None and evaluation.judgements.qrels.names_files(self.qrels)
-        )
+        if self.same_text:
+            return True
+        return self.qrels is not None and evaluation.judgements.qrels.names_files(self.qrels)
 
     @property
     def words(self) -> str:
@@ -248,9 +248,8 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
         if manifest is None:
             raise InputError("--same-text compares captions by their text: name the --manifest")
         texts = of_captions(system, manifest, "caption").tolist()
-        queries, relevance = evaluation.judgements.rows.same_text(
-            replace(system, captions=texts), system.languages
-        )
+        with_texts = replace(system, captions=texts)
+        queries, relevance = evaluation.judgements.rows.same_text(with_texts, system.languages)
         images = np.arange(system.shape[0])
         return replace(system.only(images, queries), relevance=relevance)
     return system
@@ -264,7 +263,9 @@ def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> 
         known = manifest.images["image_id"]
     else:
         known = manifest.rows(["caption_id"])["caption_id"]
-    has = f", which {whose} has" if whose else ""
+    has = ""
+    if whose:
+        has = f", which {whose} has"
     return rows_of(
         known.to_numpy(),
         ids,
@@ -289,7 +290,8 @@ def with_languages(system: System, manifest: Manifest | None) -> System:
     """Name the language of each caption."""
     if manifest is None or manifests.LANGUAGE not in manifest.columns or not system.has_ids:
         return system
-    return replace(system, languages=of_captions(system, manifest, manifests.LANGUAGE).astype(str))
+    languages = of_captions(system, manifest, manifests.LANGUAGE)
+    return replace(system, languages=languages.astype(str))
 
 
 def in_languages(system: System, paths: Paths) -> System:
@@ -298,7 +300,9 @@ def in_languages(system: System, paths: Paths) -> System:
         return system
     manifest = manifests.Manifest.load(paths.manifest(system.made_from.dataset))
     with_all = with_languages(system, manifest)
-    if with_all.languages is None or len(np.unique(with_all.languages)) < 2:
+    if with_all.languages is None:
+        return system
+    if len(np.unique(with_all.languages)) < 2:
         return system
     return with_all
 
@@ -308,14 +312,18 @@ def notes_of_vectors(system: System) -> list[str]:
     if not isinstance(system.made_from, Unknown):
         return []
     vectors = vectors_of(system.scores)
-    return mistakes.of_vectors(*vectors) if vectors else []
+    if not vectors:
+        return []
+    return mistakes.of_vectors(*vectors)
 
 
 def notes(system: System, metrics: Metrics) -> list[str]:
     """Say which mistake the ranks point to, see `mistakes`; the order of a store's rows and columns
     is known.
     """
-    ids = (system.image_ids, system.caption_ids) if system.has_ids else None
+    ids = None
+    if system.has_ids:
+        ids = (system.image_ids, system.caption_ids)
     is_known = not isinstance(system.made_from, Unknown)
     seen = mistakes.of_scores(
         system.scores,
@@ -389,8 +397,11 @@ def _right(system: System, relevance: Relevance, truth: Truth) -> dict[str, Any]
     """Describe for results where the right answers are from, and how many there are."""
     i2t = relevance.i2t
     t2i = relevance.t2i
+    source = "equal captions"
+    if truth.qrels:
+        source = truth.qrels.name
     right = {
-        "source": truth.qrels.name if truth.qrels else "equal captions",
+        "source": source,
         "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},
         "graded": i2t.grade is not None or t2i.grade is not None,
     }

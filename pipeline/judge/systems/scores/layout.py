@@ -172,8 +172,8 @@ def group(path: Path) -> zarr.Group:
 
 def read_ids(path: Path, group: zarr.Group) -> tuple[Ids, Ids, Ids]:
     """Read the arrays of `IDS`, completely."""
-    images, captions, owner = (_line(path / name, group[name]) for name in IDS)
-    return images, captions, owner
+    image_ids, caption_ids, owner = (_line(path / name, group[name]) for name in IDS)
+    return image_ids, caption_ids, owner
 
 
 def _line(path: Path, array: zarr.Array | zarr.Group) -> Ids:
@@ -393,13 +393,12 @@ def writing_vectors(
     for split in splits:
         owner.append(np.where(split.caption_image < 0, NO_IMAGE, split.caption_image + first))
         first += len(split.image_ids)
-    images = np.concatenate([split.image_ids for split in splits])
-    captions = np.concatenate([split.caption_ids for split in splits])
     ids = {
-        "image_ids": images.astype(np.int64),
-        "caption_ids": captions.astype(np.int64),
-        "caption_image": np.concatenate(owner).astype(np.int64),
+        "image_ids": np.concatenate([split.image_ids for split in splits]),
+        "caption_ids": np.concatenate([split.caption_ids for split in splits]),
+        "caption_image": np.concatenate(owner),
     }
+    ids = {name: values.astype(np.int64) for name, values in ids.items()}
     group = begin(draft, ids, made)
     maps = []
     for side in get_args(Side):

@@ -135,7 +135,9 @@ def work(system: System, rules: str | Protocol, settings: Evaluate) -> int:
 
 def _passes(settings: Evaluate) -> int:
     metrics = parse_all(settings.metrics)
-    return 2 if any(metric.asks_for_every for metric in metrics) else 1
+    if any(metric.asks_for_every for metric in metrics):
+        return 2
+    return 1
 
 
 def extend(
@@ -151,15 +153,10 @@ def extend(
     done = 0
     for judged, truth in relevance.items():
         ranks = retrieval.rank(scores, truth, settings.block_megabytes, after(progress, done))
-        numbers[judged] = of_pool(
-            parse_all(evaluation.judgements.coco_pairs.METRICS[judged]),
-            scores,
-            truth,
-            measure_ranks([ranks]),
-            "all",
-            settings,
-            after(progress, done + len(rows)),
-        )
+        metrics = parse_all(evaluation.judgements.coco_pairs.METRICS[judged])
+        ranked = measure_ranks([ranks])
+        after_ranking = after(progress, done + len(rows))
+        numbers[judged] = of_pool(metrics, scores, truth, ranked, "all", settings, after_ranking)
         done += 2 * len(rows)
     return {"extended": numbers}
 
@@ -243,7 +240,8 @@ def _tables_of_part(
     owner = pool.caption_image if pool.relevance is None else pool.relevance.owner
     folds = part.rules.parts(owner, pool.shape[0])
     tables = []
-    for fold, (ranks, (images, captions)) in enumerate(zip(metrics.ranks, folds, strict=True)):
+    for fold, (ranks, rows) in enumerate(zip(metrics.ranks, folds, strict=True)):
+        images, captions = rows
         image_ids = pool.image_ids[images]
         caption_ids = pool.caption_ids[captions]
         for way, queries, ids in (

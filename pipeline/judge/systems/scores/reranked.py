@@ -125,14 +125,20 @@ class Folded:
         self.source = source
         self.folds = folds
         self.name = name
-        self.chosen = chosen or (np.arange(source.shape[0]), np.arange(source.shape[1]))
-        self.shape = len(self.chosen[0]), len(self.chosen[1])
+        if chosen is None:
+            images, captions = source.shape
+            chosen = np.arange(images), np.arange(captions)
+        self.chosen: tuple[Ids, Ids] = chosen
+        rows, columns = chosen
+        self.shape = len(rows), len(columns)
 
     def fold(self, image: int) -> tuple[Ids, Ids]:
         """Find the fold of an image, in which its and its captions' candidates were sought."""
         of_images, of_captions = self._chosen_folds()
         number = of_images[image]
-        return np.flatnonzero(of_images == number), np.flatnonzero(of_captions == number)
+        images = np.flatnonzero(of_images == number)
+        captions = np.flatnonzero(of_captions == number)
+        return images, captions
 
     def _chosen_folds(self) -> tuple[Ids, Ids]:
         """The fold of each image and of each caption of the pool."""
@@ -147,9 +153,9 @@ class Folded:
 
     def select(self, images: Ids, captions: Ids) -> Folded:
         """Restrict the pool. It must be one fold, see `direction`."""
-        return Folded(
-            self.source, self.folds, self.name, (self.chosen[0][images], self.chosen[1][captions])
-        )
+        of_images, of_captions = self.chosen
+        chosen = of_images[images], of_captions[captions]
+        return Folded(self.source, self.folds, self.name, chosen)
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Give the matrix of one direction."""
@@ -225,7 +231,9 @@ class Reranked(Folded):
                 f"candidates were reranked within the folds of {self.name}, by a retriever that is fused "
                 "query by query; fuse its members by mean, or rerank the ensemble instead"
             )
-        return Directions(self._reordered("i2t", BLOCK_BYTES), self._reordered("t2i", BLOCK_BYTES))
+        i2t = self._reordered("i2t", BLOCK_BYTES)
+        t2i = self._reordered("t2i", BLOCK_BYTES)
+        return Directions(i2t, t2i)
 
     def _reordered(self, name: Direction, block_bytes: int) -> _Reordered:
         candidates = self.candidates[name]
@@ -363,11 +371,14 @@ def _folds_of(found: Mapping[Direction, Scored], owner: Ids, rules: Protocol) ->
     """The fold of each image and caption of a language, by its candidates; -1 for those of other
     languages.
     """
-    images = np.flatnonzero(found["i2t"].places[:, 0] >= 0)
-    captions = np.flatnonzero(found["t2i"].places[:, 0] >= 0)
-    of_images = np.full(len(found["i2t"].places), -1, np.int64)
+    of_first_caption = found["i2t"].places[:, 0]
+    of_first_image = found["t2i"].places[:, 0]
+    images = np.flatnonzero(of_first_caption >= 0)
+    captions = np.flatnonzero(of_first_image >= 0)
+    of_images = np.full(len(of_first_caption), -1, np.int64)
     of_captions = np.full(len(owner), -1, np.int64)
-    of_images[images] = np.arange(len(images)) // max(1, len(images) // rules.folds)
+    images_a_fold = max(1, len(images) // rules.folds)
+    of_images[images] = np.arange(len(images)) // images_a_fold
     of_captions[captions] = of_owners(of_images, owner[captions])
     return of_images, of_captions
 
@@ -387,7 +398,8 @@ def _reordered(
     candidates: dict[Direction, Candidates] = {}
     for name, scored in found.items():
         places = scored.places[:, :k]
-        worth = how.of(scored.retrieved[:, :k], scored.scores[:, :k], record.logits)
+        retrieved = scored.retrieved[:, :k]
+        worth = how.of(retrieved, scored.scores[:, :k], record.logits)
         if keeps_order:
             places = places[:, :0]
             worth = worth[:, :0]
@@ -412,12 +424,9 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
             for what in ("candidates", "retrieved", "scores")
         )
         has_one_shape = indices.shape == retrieved.shape == scores.shape
-        if not (
-            has_one_shape
-            and _are_candidates(indices, queries, candidates)
-            and np.isfinite(scores).all()
-            and np.isfinite(retrieved).all()
-        ):
+        are_candidates = has_one_shape and _are_candidates(indices, queries, candidates)
+        are_finite = np.isfinite(scores).all() and np.isfinite(retrieved).all()
+        if not are_candidates or not are_finite:
             raise InputError(
                 f"{path}: its candidates {name} do not fit its {images} images and {captions} captions; "
                 "run `pipeline rerank` again"
@@ -430,7 +439,9 @@ def read(path: Path, group: zarr.Group, pool: tuple[int, int] | None = None) -> 
 
 def _are_candidates(indices: np.ndarray, queries: int, candidates: int) -> bool:
     """Whether each query has the rows of existing candidates, or -1 alone."""
-    if indices.ndim != 2 or len(indices) != queries or indices.dtype != np.int64:
+    if indices.ndim != 2 or indices.dtype != np.int64:
+        return False
+    if len(indices) != queries:
         return False
     is_query = (indices >= 0).all(1)
     is_left_out = (indices == -1).all(1)

@@ -100,7 +100,9 @@ def matrices(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made: Made)
     how = layout.how_read(store)
     misshapen = [matrix.shape for matrix in stored if matrix.shape != (images, captions)]
     if misshapen or len(caption_image) != captions:
-        shape = misshapen[0] if misshapen else stored[0].shape
+        shape = stored[0].shape
+        if misshapen:
+            shape = misshapen[0]
         raise InputError(
             f"{path}: a matrix of {shape} with {images} image and {captions} caption ids; "
             "score again"
@@ -114,8 +116,11 @@ def matrices(store: Artefact, group: zarr.Group, ids: Sequence[Ids], made: Made)
                 f"{images - 1}, or {NO_IMAGE} for no image; score again"
             )
     if not _fits(how, len(stored)):
-        method = how and how.method
-        weights = len(how.weights) if how else 0
+        method = None
+        weights = 0
+        if how:
+            method = how.method
+            weights = len(how.weights)
         raise InputError(
             f"{path}: {len(stored)} matrices do not fit its fusion {method!r} with "
             f"{weights} weights; make the ensemble again"

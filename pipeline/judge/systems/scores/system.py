@@ -211,7 +211,9 @@ class System(Collection):
     @property
     def truth(self) -> Relevance | Ids:
         """The right answers, as `evaluate` takes them."""
-        return self.caption_image if self.relevance is None else self.relevance
+        if self.relevance is None:
+            return self.caption_image
+        return self.relevance
 
     @property
     def reference(self) -> Reference:
@@ -247,16 +249,17 @@ class System(Collection):
         None for any.
         """
         recorded = self.made_from.protocol
-        return of_scores.reranked.protocol_of(recorded) if recorded else None
+        if recorded is None:
+            return None
+        return of_scores.reranked.protocol_of(recorded)
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them
         once.
         """
         arrays = self.store.record.contents
-        artefacts.Artefact.open(
-            self.path, *(name for name in arrays if not name.endswith("_embeddings"))
-        )
+        compared = [name for name in arrays if not name.endswith("_embeddings")]
+        artefacts.Artefact.open(self.path, *compared)
         if isinstance(self.kind, Candidates):
             self.kind.retriever.check()
         return self
@@ -409,11 +412,10 @@ class System(Collection):
         assert isinstance(self.kind, Candidates)
         artefacts.Artefact.open(self.path, *self.store.record.contents)
         record = self.kind.record
-        sought = [
-            made_of.identity
-            for role, made_of in self.store.record.made_from.items()
-            if role.startswith("distractor.")
-        ]
+        sought = []
+        for role, made_of in self.store.record.made_from.items():
+            if role.startswith("distractor."):
+                sought.append(made_of.identity)
         if sought != [system.reference.identity for system in distractors]:
             named = ", ".join(record.distractors) or "no distractors"
             raise InputError(
@@ -433,7 +435,9 @@ class System(Collection):
     @property
     def queries(self) -> tuple[int, int]:
         """How many images and captions are queries; they come first, distractors after them."""
-        return self.pools[0].shape if self.pools else self.shape
+        if self.pools:
+            return self.pools[0].shape
+        return self.shape
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
