@@ -129,7 +129,9 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
 
 def _below(name: str, key: object) -> str:
     """The name of what a dict or list of that name holds by a key."""
-    return f"{name}.{key}" if name else str(key)
+    if name:
+        return f"{name}.{key}"
+    return str(key)
 
 
 def _alone(value: Any) -> str:
@@ -146,17 +148,18 @@ def joined(parts: Sequence[Array], place: str) -> Array:
     """The array of which these are consecutive rows."""
     first = parts[0]
     for each in parts:
-        if each.shape[1:] != first.shape[1:] or each.stored != first.stored or not each.shape:
+        has_rows_alike = bool(each.shape) and each.shape[1:] == first.shape[1:]
+        if not has_rows_alike or each.stored != first.stored:
             raise InputError(
                 f"{place}: its parts {first} and {each} are no rows of one array; name those that are "
                 "meant"
             )
-    return Array(
-        (sum(each.shape[0] for each in parts), *first.shape[1:]),
-        first.stored,
-        lambda: np.concatenate([each.read() for each in parts]),
-        parts=len(parts),
-    )
+    rows = sum(each.shape[0] for each in parts)
+
+    def read() -> np.ndarray:
+        return np.concatenate([each.read() for each in parts])
+
+    return Array((rows, *first.shape[1:]), first.stored, read, parts=len(parts))
 
 
 def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
@@ -171,7 +174,8 @@ def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
     first = sizes[0]
     last = sizes[-1]
     kinds = {(batch.shape[1:], batch.stored) for batch in parts}
-    if len(kinds) > 1 or len({*sizes[:-1]}) > 1 or not 0 < last <= first:
+    are_even = len({*sizes[:-1]}) == 1 and 0 < last <= first
+    if len(kinds) > 1 or not are_even:
         return None
     words = Name.of(name)
     is_one_side = words.side is not None and words.maps is None and words.direction is None
@@ -182,7 +186,9 @@ def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
 
 
 def _as_array(values: np.ndarray | Array) -> Array:
-    return values if isinstance(values, Array) else Array.of(values)
+    if isinstance(values, Array):
+        return values
+    return Array.of(values)
 
 
 def _is_array(value: Any) -> bool:
@@ -216,7 +222,8 @@ def _of_list(tree: Sequence[Any], name: str, path: object) -> Array | None:
     values = of_values([*chain.from_iterable(tree)], name, path)
     widths = [len(row) for row in tree]
     if values.stored != UNREADABLE and len({*widths}) == 1:
-        return Array.of(values.read().reshape(len(tree), widths[0]))
+        rows = values.read().reshape(len(tree), widths[0])
+        return Array.of(rows)
     if Name.of(name).tells_owners:
         numbers = np.repeat(np.arange(len(tree)), widths)
         return Array.of(values.read(), numbers)
@@ -230,7 +237,8 @@ def _is_dict_of_values(row: Any) -> bool:
 
 def _are_rows_of_names(tree: Sequence[Any], name: str) -> bool:
     """Whether a list holds a dict for each row, as COCO's annotations do, and no arrays."""
-    if Name.of(name).is_of_ids or not all(isinstance(each, Mapping) and each for each in tree):
+    are_dicts = all(isinstance(each, Mapping) and each for each in tree)
+    if not are_dicts or Name.of(name).is_of_ids:
         return False
     values = chain.from_iterable(row.values() for row in tree)
     return not any(map(_is_array, values))
@@ -255,9 +263,9 @@ def _is_list(tree: Any) -> bool:
 
 
 def _is_single(value: Any) -> bool:
-    return isinstance(value, SINGLE) or (
-        isinstance(value, np.ndarray | Array) and len(value.shape) == 0
-    )
+    if isinstance(value, np.ndarray | Array):
+        return len(value.shape) == 0
+    return isinstance(value, SINGLE)
 
 
 def _is_row(value: Any) -> bool:
@@ -292,7 +300,8 @@ def of_values(
     are_exact = all(type(value) is not int or abs(value) <= EXACT for value in plain)
     if kinds == {int, float} and are_exact:
         return Array.of(np.array(plain, np.float64), known)
-    words = " and ".join(sorted(kind.__name__ for kind in kinds)).replace("NoneType", "None")
+    names = sorted(kind.__name__ for kind in kinds)
+    words = " and ".join(names).replace("NoneType", "None")
     return _unreadable(values, f"{what} of {words}", name, path)
 
 
@@ -313,7 +322,8 @@ def _keys(keys: Sequence[Any]) -> np.ndarray:
 
 
 def _unreadable(values: Any, what: str, name: str, path: object) -> Array:
-    why = f"{path}: {name} is {what}; save numbers, or texts, as one array".replace(":  ", ": it ")
+    why = f"{path}: {name} is {what}; save numbers, or texts, as one array"
+    why = why.replace(":  ", ": it ")  # what has no name
     return Array((len(values),), UNREADABLE, partial(_refuse, why))
 
 

@@ -77,10 +77,12 @@ def beside(held: Held, rows: Rows) -> Beside:
         all_pairings.append(Pairing("equal rows", Array.of(owner), "caption"))
         if images is not None and len(images) == len(owner):
             images = images[:: rows.repeats]
-    texts = next((each for each in held.of("texts") if each.size == rows.shape[1]), None)
+    one_a_caption = [each for each in held.of("texts") if each.size == rows.shape[1]]
+    texts = next(iter(one_a_caption), None)
     if texts is chosen["caption"]:
         texts = None
-    others = [*_others(held, [*ids, *(array for _, array in pairings)])]
+    known = [*ids, *(array for _, array in pairings)]
+    others = list(_others(held, known))
     given = Given(images, captions, all_pairings, _values(texts), others)
     return Beside(given, ids, pairings, texts)
 
@@ -136,17 +138,13 @@ def _ids(side: Side, held: Held, rows: Rows, others: Sequence[Found]) -> Found |
     by_name.sort(key=lambda each: (each.size not in sizes, part not in (None, each.part)))
     loose = [each for each in every if each.role.side is None and _may_be_ids(each)]
     by_file = [each for each in loose if part is not None and each.part == part]
-    by_size = [
-        each
-        for each in loose
-        if part is None and rows.shape[0] != rows.shape[1] and each.size in sizes
-    ]
-    by_text = [
-        each
-        for each in held.of("texts")
-        if each.role.side == side and each.size == size and _are_short(column(each))
-    ]
-    return next(iter((*by_name, *by_file, *by_size, *by_text)), None)
+    by_size: list[Found] = []
+    if part is None and rows.shape[0] != rows.shape[1]:
+        by_size = [each for each in loose if each.size in sizes]
+    texts = [each for each in held.of("texts") if each.role.side == side and each.size == size]
+    by_text = [each for each in texts if _are_short(column(each))]
+    by_certainty = (*by_name, *by_file, *by_size, *by_text)
+    return next(iter(by_certainty), None)
 
 
 def _may_be_ids(found: Found) -> bool:
@@ -156,7 +154,9 @@ def _may_be_ids(found: Found) -> bool:
 
 def _are_short(texts: np.ndarray) -> bool:
     """Whether texts are different and without blanks, as ids are and captions are not."""
-    return len(np.unique(texts)) == len(texts) and not any(" " in str(each) for each in texts)
+    if len(np.unique(texts)) < len(texts):
+        return False
+    return not any(" " in str(each) for each in texts)
 
 
 def _per_caption(held: Held, rows: Rows) -> Iterator[Found]:
@@ -185,8 +185,10 @@ def _others(held: Held, known: Sequence[Found]) -> Iterator[Pairing]:
     """The columns of numbers or texts that are not known to say anything."""
     for each in held.every:
         array = each.array
-        is_column = array.shape != () and max(array.shape) == prod(array.shape)
-        if is_column and each not in known and array.keys is None and array.stored != UNREADABLE:
+        if array.shape == () or array.keys is not None or array.stored == UNREADABLE:
+            continue
+        is_column = max(array.shape) == prod(array.shape)
+        if is_column and each not in known:
             yield Pairing(each.name, array, "caption", is_sure=False)
 
 
@@ -203,7 +205,8 @@ def _may_tell(found: Found, rows: Rows) -> bool:
     if not array.is_whole:
         return array.stored == TEXT and array.shape == (captions,)
     of_columns = ((captions,), (images,), (images + 1,))
-    return array.shape in (*of_columns, (captions, 2), (2, captions))
+    of_pairs = ((captions, 2), (2, captions))
+    return array.shape in of_columns or array.shape in of_pairs
 
 
 def _refuse_unclear(held: Held, rows: Rows, chosen: Sequence[Found]) -> None:

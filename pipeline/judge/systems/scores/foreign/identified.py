@@ -134,8 +134,10 @@ def numbers(ids: np.ndarray, names: Names, path: Path, what: str = "ids") -> Ids
     kind = ids.dtype.kind
     largest = np.iinfo(np.int64).max
     exact = EXACT.get(ids.dtype.itemsize, 0)
-    if kind == "f" and (np.abs(ids) < exact).all() and (ids == np.floor(ids)).all():
-        return ids.astype(np.int64)
+    if kind == "f":
+        is_whole = (np.abs(ids) < exact) & (ids == np.floor(ids))
+        if is_whole.all():
+            return ids.astype(np.int64)
     if kind == "u" and ids.max(initial=0) > largest:
         raise InputError(
             f"{path}: its {what} go to {ids.max()}, beyond {largest}; save such ids as texts"
@@ -177,10 +179,8 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
             return replace(given, pairings=(*given.pairings, pairing))
     if given.images is None:
         return given
-    images, captions = (
-        numbers(each, evaluation.judgements.names.Names(), path)
-        for each in (given.images, given.captions)
-    )
+    images = numbers(given.images, evaluation.judgements.names.Names(), path)
+    captions = numbers(given.captions, evaluation.judgements.names.Names(), path)
     if not np.isin(captions, images).all():
         return given
     pairing = Pairing("caption_ids", Array.of(given.captions), "caption")
@@ -197,8 +197,9 @@ def _with_owners_in_ids(given: Given, path: Path) -> Given:
 
 
 def _texts(values: np.ndarray) -> list[str]:
-    decoded = np.char.decode(values, "utf-8", "replace") if values.dtype.kind == "S" else values
-    return [*map(str, decoded.tolist())]
+    if values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    return list(map(str, values.tolist()))
 
 
 def _owners(
@@ -244,7 +245,8 @@ def _as_paired(
     known: Known, given: Given, columns: Columns, path: Path
 ) -> tuple[Ids | None, list[Pairing]]:
     """The owners that the file's arrays say, and these arrays; None if none says them."""
-    owner, used = None, list[Pairing]()
+    owner: Ids | None = None
+    used: list[Pairing] = []
     for pairing in sorted(given.pairings, key=lambda each: not each.is_sure):
         read = _read(pairing, known, path)
         if read is None:
@@ -270,8 +272,12 @@ def _read(pairing: Pairing, known: Known, path: Path) -> Ids | None:
         )
     if read:
         return read[0]
-    as_labels = labels(pairing, known) if pairing.is_sure and known.images is None else None
-    return None if as_labels is None else in_order(as_labels, known.shape[0])
+    if not pairing.is_sure or known.images is not None:
+        return None
+    as_labels = labels(pairing, known)
+    if as_labels is None:
+        return None
+    return in_order(as_labels, known.shape[0])
 
 
 def _fits_assumed(pairing: Pairing, known: Known, columns: Columns) -> bool:
@@ -328,7 +334,9 @@ def _of_manifest(
     for side in assumed:
         for other in given.others:
             _refuse_ids_of_other_order(other, side, pool.ids(side), names, path)
-    said = f"{'s and '.join(assumed)}s in the manifest's order (assumed)" if assumed else ""
+    said = ""
+    if assumed:
+        said = f"{'s and '.join(assumed)}s in the manifest's order (assumed)"
     return Identified(found, True, said, agreeing, has_texts)
 
 
@@ -347,7 +355,9 @@ def _of_side(
             f"{path}: has {size} {side}s without ids, and the manifest's {columns.known_split} split "
             f"{len(own)}"
         )
-    return own if ids is None else _of_pool(ids, side, *known, path, columns)
+    if ids is None:
+        return own
+    return _of_pool(ids, side, *known, path, columns)
 
 
 def _agrees(pairing: Pairing, owner: Ids, known: Known, path: Path) -> bool:
@@ -376,8 +386,9 @@ def _texts_agree(texts: np.ndarray | None, captions: Ids, columns: Columns, path
         return False
     manifest = manifests.Manifest.load(columns.manifest)
     rows = manifest_rows(manifest, "caption", captions)
-    expected = [*map(_plain, manifest.rows(["caption"])["caption"].to_numpy()[rows])]
-    received = [*map(_plain, _texts(texts))]
+    captions_of_rows = manifest.rows(["caption"])["caption"].to_numpy()[rows]
+    expected = list(map(_plain, captions_of_rows))
+    received = list(map(_plain, _texts(texts)))
     if received == expected:
         return True
     there = {*expected}
@@ -398,11 +409,13 @@ def _refuse_other_order(found: Collection, pool: Collection, assumed: Side, path
     """Refuse one side without ids if those of the other side are in another order than the
     manifest's.
     """
-    owner = pool.caption_image[rows_of(pool.caption_ids, found.caption_ids)]
+    captions = rows_of(pool.caption_ids, found.caption_ids)
+    owner = pool.caption_image[captions]
     images = rows_of(pool.image_ids, found.image_ids)
     if assumed == "image":
-        first = np.unique(owner[owner >= 0], return_index=True)[1]
-        images = owner[owner >= 0][np.sort(first)]
+        owner = owner[owner >= 0]
+        _, first = np.unique(owner, return_index=True)
+        images = owner[np.sort(first)]
     if (np.diff(images) < 0).any():
         other = "caption" if assumed == "image" else "image"
         raise InputError(
@@ -465,7 +478,8 @@ def _once(found: Ids, ids: np.ndarray, side: Side, path: Path) -> Ids:
     _refuse_missing(ids, side, path)
     unique, first, count = np.unique(found, return_index=True, return_counts=True)
     if len(unique) < len(found):
-        raise InputError(f"{path}: has the {side} id {ids[first[np.argmax(count > 1)]]} twice")
+        row = first[np.argmax(count > 1)]
+        raise InputError(f"{path}: has the {side} id {ids[row]} twice")
     return found
 
 

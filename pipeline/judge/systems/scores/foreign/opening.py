@@ -142,8 +142,9 @@ def _matrix(path: Path, columns: Columns) -> Scores:
     """
     with refusing(ValueError, npy.damaged(path)):
         values = npy.mapped(path)
-    rows = identified(values.shape, Given(), columns, path)
-    array = f"a NumPy array: {stored_as(values.dtype)} {list(values.shape)}"
+    shape = (values.shape[0], values.shape[1])
+    rows = identified(shape, Given(), columns, path)
+    array = f"a NumPy array: {stored_as(values.dtype)} {list(shape)}"
     return Scores(values, rows.pool, rows.has_ids, in_words(array, rows.said))
 
 
