@@ -6,7 +6,6 @@ from typing import Annotated
 
 import click
 
-from pipeline.make.dual_encoders import places
 from pipeline.make.training.exporters import EXPORTERS
 from stages import declared, options
 from stages.arguments import Source
@@ -21,6 +20,8 @@ class _Library(OneOf):
 
     @property
     def choices(self) -> tuple[str, ...]:  # type: ignore[override]
+        from pipeline.make.dual_encoders import places  # and with it pydantic
+
         return tuple(dict.fromkeys([*EXPORTERS, *places.libraries()]))
 
 
@@ -52,8 +53,9 @@ class ExportOptions(declared.Options):
         click.option(
             "--to",
             type=_Library(),
+            metavar="LIBRARY",
             required=True,
-            help="The other library.",
+            help="The other library, such as onnx; an unknown one lists all.",
         ),
     ]
     dataset: Annotated[str | None, options.dataset] = None
