@@ -17,6 +17,7 @@ from pipeline.make.heads.base import (
     Parts,
     all_products,
     cosine_with_attended,
+    require_stored_features,
     valid_slots,
 )
 from pipeline.make.heads.sides import Side
@@ -50,8 +51,7 @@ class HGR(Interaction):
         options: HGROptions,
     ) -> None:
         super().__init__()
-        if backbone is not None:
-            raise InputError("the architecture hgr reads stored features; leave out finetune")
+        require_stored_features(backbone, "the architecture hgr")
         if recipe.drop_tokens:
             raise InputError(
                 "the architecture hgr reads role graphs, which count words; set drop_tokens to 0"
@@ -60,10 +60,8 @@ class HGR(Interaction):
         self.sharpness = options.sharpness
         self.levels = nn.ModuleList(nn.Linear(width, self.dimension) for _ in range(LEVELS))
         self.dropout = nn.Dropout(recipe.dropout)
-        of_images = recipe.image_pooling
-        of_captions = recipe.text_pooling
-        self.image_pooling = pooling.build(of_images.name, self.dimension, **of_images.options)
-        self.text_pooling = pooling.build(of_captions.name, self.dimension, **of_captions.options)
+        self.image_pooling = pooling.of(recipe.image_pooling, self.dimension)
+        self.text_pooling = pooling.of(recipe.text_pooling, self.dimension)
         encoder = text.encoder(self.dimension, training)
         self.text = with_dropout(encoder, recipe.dropout)
         self.roles = nn.Embedding(len(ROLES), self.dimension)
@@ -127,13 +125,10 @@ class HGR(Interaction):
         """[I, C] of products [I, C, P, N] of unit phrases with frames [I, N, d]; present broadcasts
         to [I, C, P].
         """
-        valid = valid_slots(counts, frames.shape[1])[:, None, None]
         lengths = frames.norm(dim=2).clamp(min=1e-9)
         cosines = products / lengths[:, None, None]
         relative = normalize(cosines.clamp(min=0), dim=3)  # over a clip's frames
-        logits = self.sharpness * relative
-        weights = logits.masked_fill(~valid, float("-inf")).softmax(3)
-        similarity = cosine_with_attended(products, weights, frames)
+        similarity = cosine_with_attended(products, self.sharpness * relative, frames, counts)
         phrases = present.sum(2).clamp(min=1)
         return (similarity * present).sum(2) / phrases
 

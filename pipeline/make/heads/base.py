@@ -48,6 +48,12 @@ class Backbone(nn.Module):
         return self
 
 
+def require_stored_features(backbone: Backbone | None, head: str) -> None:
+    """Refuse to train the network that makes the features. head: what cannot, in a message."""
+    if backbone is not None:
+        raise InputError(f"{head} reads stored features; leave out finetune")
+
+
 class HeadNetwork(nn.Module, ABC):
     """The base class of networks that embed images and captions in one space."""
 
@@ -166,12 +172,14 @@ def all_products(queries: Tensor, items: Tensor, paired: bool) -> Tensor:
     return torch.einsum("ind,cqd->icqn", items, queries)
 
 
-def cosine_with_attended(products: Tensor, weights: Tensor, items: Tensor) -> Tensor:
-    """Compare each query with the attended mean of the items [I, N, d], without computing that
-    mean: [I, C, Q].
+def cosine_with_attended(products: Tensor, logits: Tensor, items: Tensor, counts: Tensor) -> Tensor:
+    """Compare each query with the attended mean of the items [I, N, d], of which counts [I] are
+    valid, without computing that mean: [I, C, Q].
 
-    Products of unit queries with items and weights of attention, 0 for padding, are [I, C, Q, N].
+    Products of unit queries with items and logits of the attention are [I, C, Q, N].
     """
+    valid = valid_slots(counts, items.shape[1])[:, None, None]
+    weights = logits.masked_fill(~valid, float("-inf")).softmax(3)
     gram = items @ items.transpose(1, 2)
     square = ((weights @ gram[:, None]) * weights).sum(3)
     length = square.clamp(min=1e-12).sqrt()

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, normalize, scaled_dot_product_att
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Recipe, Training
 from pipeline.make.heads import pooling
-from pipeline.make.heads.base import Backbone, HeadNetwork, valid_slots
+from pipeline.make.heads.base import Backbone, HeadNetwork, require_stored_features, valid_slots
 from pipeline.make.heads.options import CrossEncoderOptions
 from pipeline.make.heads.sides import Side
 from pipeline.make.text import Text
@@ -100,8 +100,7 @@ class CrossEncoder(HeadNetwork):
                 "a cross-encoder reads word pieces by a BERT; train it with --text bert, and set "
                 f"training.NAME.bert to a checkpoint of one of {', '.join(KINDS)}"
             )
-        if backbone is not None:
-            raise InputError("a cross-encoder reads stored features; leave out finetune")
+        require_stored_features(backbone, "a cross-encoder")
         if recipe.dropout:
             raise InputError(
                 "a cross-encoder has the dropout of its BERT; leave dropout out of the recipe"
@@ -129,10 +128,8 @@ class CrossEncoder(HeadNetwork):
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
         self.class_dropout = nn.Dropout(DROPOUT)
         self.classifier = nn.Linear(hidden, 2)
-        of_images = recipe.image_pooling
-        of_captions = recipe.text_pooling
-        self.image_pooling = pooling.build(of_images.name, hidden, **of_images.options)
-        self.text_pooling = pooling.build(of_captions.name, hidden, **of_captions.options)
+        self.image_pooling = pooling.of(recipe.image_pooling, hidden)
+        self.text_pooling = pooling.of(recipe.text_pooling, hidden)
         for layer in (self.bert.img_embedding, self.classifier):
             nn.init.normal_(layer.weight, std=config.initializer_range)
             nn.init.zeros_(layer.bias)

@@ -5,7 +5,6 @@
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Recipe, Training
 from pipeline.make.heads import projection
 from pipeline.make.heads.base import (
@@ -14,6 +13,7 @@ from pipeline.make.heads.base import (
     Parts,
     all_products,
     cosine_with_attended,
+    require_stored_features,
     valid_slots,
 )
 from pipeline.make.heads.options import LateInteractionOptions
@@ -42,8 +42,7 @@ class LateInteraction(Interaction):
         options: LateInteractionOptions,
     ) -> None:
         super().__init__()
-        if backbone is not None:
-            raise InputError("late interaction reads stored features; leave out finetune")
+        require_stored_features(backbone, "late interaction")
         self.dimension = training.dimension
         self.form = options.form
         self.sharpness = options.sharpness
@@ -72,7 +71,7 @@ class LateInteraction(Interaction):
         words = words.float()
         products = all_products(words, items, paired)
         lengths = lengths[:, None] if paired else lengths[None]
-        return self._compared(products, items, counts[:, None], lengths)
+        return self._compared(products, items, counts, lengths)
 
     def products(self, images: Parts, captions: Parts) -> int:
         """Count the products of words with items, see `Interaction.products`."""
@@ -80,19 +79,17 @@ class LateInteraction(Interaction):
         return words * images[0].shape[1]
 
     def _compared(self, products: Tensor, items: Tensor, counts: Tensor, lengths: Tensor) -> Tensor:
-        """[I, C] of products [I, C, T, N], items [I, N, d], counts [I, 1] and lengths that
+        """[I, C] of products [I, C, T, N], items [I, N, d], counts [I] and lengths that
         broadcast to [I, C].
         """
-        item = valid_slots(counts, products.shape[3])  # [I, 1, N]
         word = valid_slots(lengths, products.shape[2])  # [., C, T]
         if self.form == "max":
+            item = valid_slots(counts[:, None], products.shape[3])  # [I, 1, N]
             return sum_of_best(products, item, word) / lengths
         # Each word with the mean of the items, weighted by its attention.
         positive = products.clamp(min=0).masked_fill(~word[..., None], 0.0)
         relative = normalize(positive, dim=2)  # over a caption's words
-        logits = self.sharpness * relative
-        weights = logits.masked_fill(~item[:, :, None], float("-inf")).softmax(3)
-        cosines = cosine_with_attended(products, weights, items)
+        cosines = cosine_with_attended(products, self.sharpness * relative, items, counts)
         return cosines.masked_fill(~word, 0.0).sum(2) / lengths
 
 

@@ -36,15 +36,13 @@ class TwoTower(HeadNetwork):
     ) -> None:
         super().__init__()
         d = training.dimension
-        of_images = recipe.image_pooling
-        of_captions = recipe.text_pooling
         self.dimension = d
         self.backbone = backbone
         self.projection = projection.build(feature, width, d)
         self.dropout = nn.Dropout(recipe.dropout)
-        self.image_pooling = pooling.build(of_images.name, d, **of_images.options)
+        self.image_pooling = pooling.of(recipe.image_pooling, d)
         self.text = with_dropout(text.encoder(d, training), recipe.dropout)
-        self.text_pooling = pooling.build(of_captions.name, d, **of_captions.options)
+        self.text_pooling = pooling.of(recipe.text_pooling, d)
 
     def embed_images(self, images: Side) -> torch.Tensor:
         """Embed images, see `HeadNetwork.embed_images`."""

@@ -202,5 +202,5 @@ def check_parts(recipe: Recipe, dimension: int) -> None:
 
     with torch.device("meta"):  # takes no memory and draws nothing
         for side in (recipe.image_pooling, recipe.text_pooling):
-            pooling.build(side.name, dimension, **side.options)
+            pooling.of(side, dimension)
     objectives.build(recipe.objective.name, **recipe.objective.options)

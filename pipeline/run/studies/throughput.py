@@ -188,7 +188,7 @@ def pool_step(
     setting: PoolingSettings, dimension: int, batch: int, items: int, device: str
 ) -> Step:
     """Pool a batch in which all items are valid."""
-    pooling_module = pooling.build(setting.name, dimension, **setting.options)
+    pooling_module = pooling.of(setting, dimension)
     pooling_module = pooling_module.to(device).eval()
     item_vectors = torch.randn(batch, items, dimension, device=device)
     counts = torch.full((batch,), items, device=device)

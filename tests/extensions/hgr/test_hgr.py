@@ -18,6 +18,7 @@ from pipeline.extensions.hgr.head import HGR, GraphAttention
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make import heads
+from pipeline.make.heads.base import Backbone
 from pipeline.make.heads.sides import Side
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.tokens import encode, pad
@@ -268,6 +269,11 @@ def test_what_it_cannot_read_is_refused() -> None:
         reading.place(TEXT, ["a", "b"], ["[[],[]]", ""])
     with pytest.raises(InputError, match="set drop_tokens to 0"):
         hgr(drop_tokens=0.2)
+    network = Backbone("frame", torch.nn.Linear(1, 1), torch.nn.Identity())
+    with pytest.raises(InputError, match="hgr reads stored features; leave out finetune"):
+        heads.build(
+            SETTINGS.recipe("hgr"), "frame", 6, TEXT, SETTINGS.training_of("sample"), network
+        )
     with pytest.raises(InputError, match="late interaction has no vector of an image"):
         hgr().embed_images(Side(torch.zeros(1, 1, 6), torch.tensor([1])))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.foundation.settings.parts import PoolingSettings
     from pipeline.make.heads.pooling.base import Pooling
 
 lazy.imports(__name__)
@@ -34,3 +35,8 @@ POOLINGS: "lazy.LookupTable[type[Pooling]]" = lazy.LookupTable(
     base="pipeline.make.heads.pooling.base:Pooling",
 )
 build = POOLINGS.build
+
+
+def of(setting: "PoolingSettings", dimension: int) -> "Pooling":
+    """Build the pooling that a setting names, of vectors of a dimension."""
+    return build(setting.name, dimension, **setting.options)
