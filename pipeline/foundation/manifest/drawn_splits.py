@@ -22,11 +22,11 @@ def draw(files: Sequence[str]) -> dict[str, str]:
             f"{of_splits}"
         )
     order = np.random.default_rng(0).permutation(len(files))
-    drawn = dict.fromkeys(files, "train")
-    start = 0
+    split_of_image = dict.fromkeys(files, "train")
+    first_of_split = 0
     for split, share in SHARES.items():
         count = max(FEWEST[split], round(share * len(files)))
-        for image in order[start : start + count]:
-            drawn[files[image]] = split
-        start += count
-    return drawn
+        for image in order[first_of_split : first_of_split + count]:
+            split_of_image[files[image]] = split
+        first_of_split += count
+    return split_of_image

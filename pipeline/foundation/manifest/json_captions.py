@@ -286,7 +286,7 @@ def _sentences(
         file = "/".join(filter(None, [folder, name]))
         imgid = image.get("imgid", number)
         image_id = whole(image.get("cocoid", imgid))
-        split = None
+        split: str | None = None
         if "split" in image:
             split = text(image["split"])
         captions = []

@@ -264,13 +264,21 @@ def _by_chance(published: Sequence[Printed], variants: Sequence[Variant]) -> tup
         drawn_units.append(random_units.integers(-reach, reach, size=DRAWN, endpoint=True))
     drawn = np.stack(drawn_units, axis=1)
     # How many units each variant is from the published numbers -> the fewest differences.
-    fewest: dict[tuple[int, ...], int] = {}
+    fewest_differences: dict[tuple[int, ...], int] = {}
     for variant in variants:
         units_apart = []
         for variant_number, printed, unit in zip(variant.numbers, published, units, strict=True):
             units_apart.append(int((variant_number - printed.number) / unit))
-        count = len(variant.differences)
-        fewest[tuple(units_apart)] = min(fewest.get(tuple(units_apart), count), count)
+        differences = len(variant.differences)
+        apart = tuple(units_apart)
+        fewest_differences[apart] = min(fewest_differences.get(apart, differences), differences)
     most = max((len(variant.differences) for variant in variants), default=0)
-    needed = np.array([fewest.get(tuple(units_apart), most + 1) for units_apart in drawn.tolist()])
-    return tuple(float((needed <= count).mean()) for count in range(most + 1))
+    needed = []
+    for drawn_apart in map(tuple, drawn.tolist()):
+        needed.append(fewest_differences.get(drawn_apart, most + 1))
+    needed_differences = np.array(needed)
+    shares = []
+    for differences in range(most + 1):
+        is_explained = needed_differences <= differences
+        shares.append(float(is_explained.mean()))
+    return tuple(shares)
