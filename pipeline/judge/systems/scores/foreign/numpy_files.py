@@ -12,7 +12,13 @@ import numpy as np
 from pipeline.foundation import files
 from pipeline.foundation.files import npy, regular
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
-from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays, of_tree
+from pipeline.judge.systems.scores.foreign.arrays import (
+    UNREADABLE,
+    Array,
+    Arrays,
+    of_tree,
+    stored_as,
+)
 
 # Bytes of an array of scores or vectors in a compressed archive; without compression it is mapped,
 # whatever its size.
@@ -26,9 +32,10 @@ def read_npy(path: Path) -> Arrays:
     with refusing(ValueError, npy.damaged(path)):
         with regular.opened(path) as file:
             if npy.read_header(file).dtype.hasobject:
-                held = files.restricted_pickle.load(path, in_npy=True)
-                only = held[0] if isinstance(held, list) and len(held) == 1 else held
-                return of_tree("a NumPy file of objects", only, path)
+                content = files.restricted_pickle.load(path, in_npy=True)
+                if isinstance(content, list) and len(content) == 1:
+                    (content,) = content
+                return of_tree("a NumPy file of objects", content, path)
         return Arrays("a NumPy array", {"": Array.of(npy.mapped(path))})
 
 
@@ -53,12 +60,11 @@ def read_npz(path: Path) -> Arrays:
         archive = files.npz.Arrays(file, LARGEST)
         for name in archive.members:
             header = archive.header(name)
-            stored = (
-                "objects" if header.dtype.hasobject else Array.of(np.empty(0, header.dtype)).stored
-            )
-            found[name] = Array(
-                header.shape, stored, partial(_member, path, name, archive.mapped_at(name))
-            )
+            stored = stored_as(header.dtype)
+            if header.dtype.hasobject:
+                stored = UNREADABLE
+            values = partial(_member, path, name, archive.mapped_at(name))
+            found[name] = Array(header.shape, stored, values)
     if not found:
         raise InputError(f"{path}: is empty: holds no array")
     return Arrays("a NumPy archive", found)
@@ -76,10 +82,12 @@ def _member(path: Path, name: str, start: int | None) -> np.ndarray:
         if start is None:
             return files.npz.Arrays(file, LARGEST).array(name)
         file.seek(start)
-        header, at = npy.read_header(file), file.tell()
+        header = npy.read_header(file)
+        at = file.tell()
         if header.dtype.hasobject:
             raise ValueError(f"{name}: holds a pickle; save texts as numpy.array(texts, dtype=str)")
-        if os.fstat(file.fileno()).st_size < at + header.end - header.start:
+        size = os.fstat(file.fileno()).st_size
+        if size < at + header.end - header.start:
             raise ValueError(f"{name}: is cut short")
     order: Any = "F" if header.by_columns else "C"
     if header.end == header.start:

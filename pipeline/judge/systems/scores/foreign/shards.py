@@ -19,12 +19,14 @@ LISTED = 5
 def read(path: Path) -> Arrays:
     """Join the shards of a folder in the order of their numbers."""
     with refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"):
-        entries = sorted(each for each in path.iterdir() if not each.name.startswith("."))
+        listed = sorted(path.iterdir())
+    entries = [each for each in listed if not each.name.startswith(".")]
     files = [each for each in entries if each.suffix == ".npy"]
     if not files:
         raise _without_shards(path, entries)
     shards = [_array(each) for each in _in_order(path, files)]
-    return Arrays(f"a folder of {counted(len(shards), 'shard')}", {"": joined(shards, str(path))})
+    title = f"a folder of {counted(len(shards), 'shard')}"
+    return Arrays(title, {"": joined(shards, str(path))})
 
 
 def _in_order(path: Path, files: list[Path]) -> list[Path]:
@@ -42,8 +44,9 @@ def _in_order(path: Path, files: list[Path]) -> list[Path]:
     numbers = sorted(of_number)
     expected = range(min(numbers[0], 1), numbers[-1] + 1)
     if len(of_number) < len(files):
-        twice = Counter(int(match["number"]) for match in matches.values() if match)
-        raise InputError(f"{path}: has two shards of the number {twice.most_common(1)[0][0]}")
+        of_each = Counter(int(match["number"]) for match in matches.values() if match)
+        ((number, _),) = of_each.most_common(1)
+        raise InputError(f"{path}: has two shards of the number {number}")
     missing = next((each for each in expected if each not in of_number), None)
     if missing is not None:
         raise InputError(

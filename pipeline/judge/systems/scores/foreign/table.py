@@ -54,8 +54,9 @@ def read_text(path: Path) -> Arrays | None:
         refusing(UnicodeDecodeError, f"{path}: {regular.unlike_utf8(path)}"),
     ):
         with unpacked(path) as content:
-            if content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
-                return None
+            start = content.read(START).removeprefix(codecs.BOM_UTF8).lstrip()
+        if start.startswith((b"{", b"[")):
+            return None
         with _lines(path) as lines:
             filled = (line for line in islice(lines, BLANK_LINES) if line.strip())
             top_line = next(filled, "")
@@ -222,11 +223,9 @@ def _numbers_columns(first: list[str], second: list[str]) -> bool:
     """Whether a first row of numbers is a header: different whole numbers, and the next row has
     others.
     """
-    return (
-        all(map(str.isdigit, first))
-        and len({*first}) == len(first)
-        and not all(map(str.isdigit, second))
-    )
+    are_whole = all(map(str.isdigit, first))
+    are_different = len({*first}) == len(first)
+    return are_whole and are_different and not all(map(str.isdigit, second))
 
 
 def _numbers(
@@ -315,7 +314,8 @@ def _of_columns(columns: dict[str, Any], path: Path, expansion: Expansion) -> Ar
     if dtype.kind == "f":  # fractions in one column make all columns floats
         for what, values in read:
             typed_columns.as_floats(values, what)
-    arrays = {"": Array.of(np.stack([values for _, values in read], axis=1))}
+    matrix = np.stack([values for _, values in read], axis=1)
+    arrays = {"": Array.of(matrix)}
     if scores != [str(number) for number in range(len(scores))]:
         arrays["caption_ids"] = Array.of(expansion.texts(scores))
     for name in texts:

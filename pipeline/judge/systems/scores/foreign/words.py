@@ -115,7 +115,9 @@ class Name:
         """The direction that it is of."""
         if I2T.search(self.last):
             return "i2t"
-        return "t2i" if T2I.search(self.last) else None
+        if T2I.search(self.last):
+            return "t2i"
+        return None
 
     @cached_property
     def maps(self) -> Side | None:
@@ -130,7 +132,9 @@ class Name:
             return None
         at = [number for number, word in enumerate(self.words) if word in BOTH]
         between = self.words[at[0] + 1 : at[1]]
-        return sides[1] if not OF.isdisjoint(between) else sides[0]
+        if OF.isdisjoint(between):
+            return sides[0]
+        return sides[1]
 
     @cached_property
     def says_to(self) -> bool:
@@ -140,7 +144,8 @@ class Name:
     @cached_property
     def is_truth(self) -> bool:
         """Whether right answers are called so."""
-        others = {word for word in self.words if not word.isdigit()} - BOTH - BESIDE_TRUTH - TRUTH
+        in_words = {word for word in self.words if not word.isdigit()}
+        others = in_words - BOTH - BESIDE_TRUTH - TRUTH
         return self.has(TRUTH) and not others
 
     @cached_property
