@@ -40,6 +40,7 @@ from pipeline.make.dual_encoders.tuning.course import TuningCourse
 from pipeline.make.dual_encoders.tuning.job import TuningJob
 from pipeline.make.dual_encoders.tuning.network import Scaled
 from pipeline.make.dual_encoders.tuning.tuned import export
+from pipeline.make.dual_encoders.tuning.weights import Weights
 from pipeline.make.heads.objectives.base import Objective
 
 
@@ -272,6 +273,14 @@ def test_a_record_that_no_training_wrote_is_refused(job: TuningJob) -> None:
         forged.artefact(job.folder, change)
         with pytest.raises(InputError, match="not a tuned encoder of this version"):
             dual_encoders.load(f"tuned:{job.folder}", Usage())
+
+
+def test_a_choice_must_say_which_weights_it_has() -> None:
+    class Silent(Weights):
+        """A choice that does not say which weights."""
+
+    with pytest.raises(TypeError, match=r"abstract .*_has"):
+        Silent()
 
 
 def test_weights_of_other_names_are_refused(job: TuningJob) -> None:

@@ -3,6 +3,7 @@ projections alone.
 """
 
 import re
+from abc import ABC, abstractmethod
 
 from torch import nn
 
@@ -29,7 +30,7 @@ BIAS = "logit_bias"
 SCALES = (SCALE, BIAS)
 
 
-class Weights:
+class Weights(ABC):
     """A choice of a network's weights."""
 
     def choose(self, network: nn.Module) -> list[str]:
@@ -52,12 +53,12 @@ class Weights:
             )
         return names
 
-    def finish(self, network: nn.Module) -> None:
+    def finish(self, network: nn.Module) -> None:  # noqa: B027 (most choices change nothing)
         """Bring a trained network into the form that it had before `choose`."""
 
+    @abstractmethod
     def _has(self, name: str) -> bool:
         """Whether a weight of this name is chosen."""
-        raise NotImplementedError
 
 
 class All(Weights):
