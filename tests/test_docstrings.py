@@ -85,7 +85,9 @@ def raises(node: ast.AST) -> bool:
 
 
 def is_property(function: ast.FunctionDef) -> bool:
-    return any("property" in ast.unparse(each) for each in function.decorator_list)
+    """Whether it is a property, or a fact of `judge.systems.scores.made`, which is one."""
+    decorators = [ast.unparse(each) for each in function.decorator_list]
+    return any("property" in name or name == "fact" for name in decorators)
 
 
 def method_named(text: str) -> ast.FunctionDef | None:

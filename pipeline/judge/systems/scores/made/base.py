@@ -172,8 +172,11 @@ class Made(Facts):
         return "score it again"
 
     def refuse_vectors(self, name: str, verb: str) -> None:
-        """Refuse a system made of others' scores where vectors are needed. verb: what to do with
-        its members.
+        """Refuse a system made of others' scores where vectors are needed.
+
+        Args:
+            name: The system's.
+            verb: What to do with its members instead.
         """
 
     @property
