@@ -23,7 +23,11 @@ class Facts(BaseModel):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def changed(self, **facts: Any) -> Self:
-        """Copy with other facts."""
+        """Copy with other facts.
+
+        Returns:
+            The copy.
+        """
         return self.model_copy(update=facts)
 
 
@@ -91,7 +95,15 @@ class Member(Facts):
 
 
 def differences(mine: Sequence[Member], others: Sequence[Member]) -> str:
-    """Say how two systems differ, member by member; "" if they are seeds of one system."""
+    """Say how two systems differ, member by member.
+
+    Args:
+        mine: One system's members.
+        others: The other's.
+
+    Returns:
+        What differs, in words; "" if they are seeds of one system.
+    """
     if len(mine) != len(others):
         return f"{len(mine)} members and {len(others)}"
     differing: list[str] = []

@@ -121,7 +121,11 @@ class OfGiven(OfOne):
 
 
 def lacking(left_out: Mapping[str, int], without_features: int = 0) -> dict[str, int]:
-    """Count what is left out: of the manifest, and images without features."""
+    """Count what is left out: of the manifest, and images without features.
+
+    Returns:
+        Reason -> number.
+    """
     if not without_features:
         return dict(left_out)
     return {**left_out, "images without features": without_features}
