@@ -25,7 +25,7 @@ class MadeOfOthers(Made, ABC):
         """
 
     def refuse_vectors(self, name: str, verb: str) -> None:
-        """Refuse it where vectors are needed."""
+        """Refuse it where vectors are needed, with an `InputError`, see `Made.refuse_vectors`."""
         _, command = self.made_again(name)
         raise no_vectors(name, command, verb, self.heads)
 
@@ -101,7 +101,7 @@ class Ensemble(MadeOfOthers):
         return system_name(str(self.recipe), self.name, str(self.text))
 
     def made_again(self, name: str) -> tuple[str, str]:
-        """The command that fuses its members again."""
+        """Name the command that fuses its members again, see `MadeOfOthers.made_again`."""
         if not self.is_own:
             return "an ensemble", papers_ensemble(self.name, self.recipe, self.text, self.seed)
         command = f"ensemble {self.name}"
@@ -153,7 +153,7 @@ class Rescored(OfAnother):
         return {"name": self.rescorer, "bank": self.bank, **self.options}
 
     def made_again(self, name: str) -> tuple[str, str]:
-        """The command that corrects the scores again."""
+        """Name the command that corrects the scores again, see `MadeOfOthers.made_again`."""
         command = f"rescore {self.system} --by {self.rescorer}"
         if self.options.get("bank") == "test":
             command += " --bank test"
@@ -228,7 +228,7 @@ class Reranked(OfAnother):
         return self.named or self.source.is_named
 
     def made_again(self, name: str) -> tuple[str, str]:
-        """The command that reranks the retriever again."""
+        """Name the command that reranks the retriever again, see `MadeOfOthers.made_again`."""
         command = f"rerank --retriever {self.retriever} --with {self.scorer.asked} --name {name}"
         return "reranked with scores", command
 
@@ -247,13 +247,20 @@ def read(facts: Mapping[str, Any] | Made) -> Made:
 
 
 def papers_ensemble(name: str, recipe: str | None, text: str | None, seed: int | None) -> str:
-    """The command that makes an ensemble of the heads of features, as in the papers."""
+    """The command that makes an ensemble of heads as in the papers, by its name and the recipe,
+    text encoder and seed of the heads.
+    """
     return f"ensemble {name} --recipe {recipe} --text {text} --seed {seed}"
 
 
 def no_vectors(name: str, command: str, verb: str, heads: Sequence[str]) -> InputError:
-    """The refusal of a system that a command makes of others' scores. verb: what to do with its
-    heads.
+    """The refusal of a system that a command makes of others' scores.
+
+    Args:
+        name: The system's.
+        command: The command, without `pipeline`.
+        verb: What to do with its members instead.
+        heads: Its members.
     """
     members = ", ".join(dict.fromkeys(heads))
     advice = f"; {verb} its members: {members}" if members else ""
