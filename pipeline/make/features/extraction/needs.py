@@ -46,10 +46,10 @@ def lacks(engine: str, options: Mapping[str, Any]) -> list[str]:
     lack = unnamed(engine, options)
     if lack:
         lacking.append(lack)
-    name = getattr(chosen, "weights", None)
-    if name not in (None, weights.UNTRAINED):
+    chosen_weights = getattr(chosen, "weights", None)
+    if chosen_weights not in (None, weights.UNTRAINED):
         try:
-            weights.require(str(name))
+            weights.require(str(chosen_weights))
         except InputError as error:
             lacking.append(str(error))
     return lacking
