@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import invented_run
 import pytest
 import tiny_project
 from preloaded import Commands
@@ -114,6 +115,25 @@ def whole(tmp_path_factory: pytest.TempPathFactory, trained: Path, corpus: Path)
         evaluate = ("evaluate", "-S", "run.features=[region]", "-S", "run.ablations=[]")
         for command in (("ensemble", "R"), evaluate, rerank):
             cli.cli.main([*command, "--params", PARAMS], standalone_mode=False)
+    return root
+
+
+@pytest.fixture(scope="session")
+def invented(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The invented run. Change a copy of it."""
+    root = tmp_path_factory.mktemp("invented")
+    with contextlib.chdir(root):
+        invented_run.make(Path())
+    return root
+
+
+@pytest.fixture(scope="session")
+def evaluated(tmp_path_factory: pytest.TempPathFactory, invented: Path) -> Path:
+    """The same with what `pipeline evaluate` writes. Change a copy of it."""
+    root = tmp_path_factory.mktemp("evaluated")
+    shutil.copytree(invented, root, dirs_exist_ok=True)
+    with contextlib.chdir(root):
+        cli.cli.main(["evaluate", "--params", PARAMS], standalone_mode=False)
     return root
 
 

@@ -28,9 +28,9 @@ METRICS = Path("results", "metrics.json")
 
 
 @pytest.fixture
-def scores(pipeline: Any, rng: np.random.Generator) -> np.ndarray:
+def scores(pipeline: Any, invented: Path, tmp_path: Path, rng: np.random.Generator) -> np.ndarray:
     """The invented run, and the file of another system's scores, float64 [I, C]."""
-    invented_run.make(Path())
+    shutil.copytree(invented, tmp_path, dirs_exist_ok=True)
     own = np.arange(CAPTIONS) // invented_run.EACH == np.arange(IMAGES)[:, None]
     values: np.ndarray = own + 0.5 * rng.standard_normal((IMAGES, CAPTIONS))
     np.save("ours.npy", values)
@@ -255,10 +255,10 @@ def test_what_was_made_of_other_scores_is_left_out(pipeline: Any, scores: np.nda
     assert "both.zarr: is an ensemble of an older ours than the current one" in err
 
 
+@pytest.mark.usefixtures("scores")
 def test_vectors_are_multiplied_and_kept_if_they_have_length_1(
     pipeline: Any, rng: np.random.Generator
 ) -> None:
-    invented_run.make(Path())
     images, captions = (
         rng.standard_normal((size, 4)).astype(np.float32) for size in (IMAGES, CAPTIONS)
     )

@@ -5,11 +5,11 @@ out when older.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import invented_run
 from scored import score
 
 R, G, RG = (f"vse2ad-{visual}-bigru-s0" for visual in ("region", "grid", "RG"))
@@ -22,8 +22,10 @@ def measured() -> dict[str, Any]:
     return found
 
 
-def test_they_reach_the_results_the_tables_and_the_report(pipeline: Any, tmp_path: Path) -> None:
-    invented_run.make(tmp_path)
+def test_they_reach_the_results_the_tables_and_the_report(
+    pipeline: Any, invented: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(invented, tmp_path, dirs_exist_ok=True)
     rerank = ("rerank", "--retriever", R, "--with", RG, "--k", "2")
     step = (
         "-S",

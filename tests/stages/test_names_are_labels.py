@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import invented_run
 import pytest
 import saved
 
@@ -49,9 +49,9 @@ def path(name: str) -> Path:
 
 
 @pytest.fixture
-def summary(pipeline: Callable[..., Any]) -> str:
+def summary(pipeline: Callable[..., Any], invented: Path, tmp_path: Path) -> str:
     """The invented run with these systems: what `evaluate` prints of them, without line breaks."""
-    invented_run.make(Path())
+    shutil.copytree(invented, tmp_path, dirs_exist_ok=True)
     for name, (recipe, feature, seed) in HEADS.items():
         store = System.open(path(f"vse2ad-{feature}-bigru-s0"))
         member = store.made_from.members[0].changed(head=name)

@@ -5,11 +5,13 @@ the results.
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import gzip
 import json
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from typing import Any
 import html5lib
 import invented_run
 import pytest
+from command_line import PARAMS
 from invented_heads import head
 
 from pipeline.foundation.compute import made_with
@@ -24,11 +27,13 @@ from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.statistics import holm
 from pipeline.foundation.evaluation.statistics.hubness import hubness
+from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report import page
 from pipeline.run.report.page import explorer
 from pipeline.run.report.page.identity import Identity
+from stages import cli
 
 NOTHING: dict[str, Any] = (
     dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a")
@@ -47,31 +52,47 @@ def data_of(tree: Any) -> dict[str, Any]:
     return data
 
 
+def page_below(root: Path) -> tuple[str, Any, dict[str, Any]]:
+    """The page of a run as text, parsed, and its data."""
+    text = (root / "results" / "report.html").read_text(encoding="utf-8")
+    # The parser raises at the first thing that is not valid.
+    tree = html5lib.HTMLParser(strict=True).parse(text)
+    return text, tree, data_of(tree)
+
+
 @pytest.fixture
 def run(
-    pipeline: Callable[..., Any], tmp_path: Path
+    pipeline: Callable[..., Any], evaluated: Path, tmp_path: Path
 ) -> Callable[..., tuple[str, Any, dict[str, Any]]]:
     """The invented run, evaluated; then `pipeline report`: the page as text, parsed, and its
     data.
     """
-    invented_run.make(tmp_path)
-    assert pipeline("evaluate")[0] == 0
+    shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
 
-    def report(*changes: str) -> tuple[str, Any, dict[str, Any]]:
+    def report(*changes: str, said: Sequence[str] = ()) -> tuple[str, Any, dict[str, Any]]:
         code, out, err = pipeline("report", *changes)
         assert code == 0, err
         assert re.search(r"results/report.html: \d+\.\d MB", out)
-        text = (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
-        tree = html5lib.HTMLParser(strict=True).parse(
-            text
-        )  # raises at the first thing that is not valid
-        return text, tree, data_of(tree)
+        assert re.findall(r"thumbnails have \d+ pixels instead of \d+", out) == list(said)
+        return page_below(tmp_path)
 
     return report
 
 
-def test_hostile_texts_stay_texts(run: Any) -> None:
-    _, tree, data = run()
+@pytest.fixture(scope="module")
+def reported(
+    evaluated: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Any, dict[str, Any]]:
+    """The page of the invented run with the project's settings, for all tests that read it."""
+    root = tmp_path_factory.mktemp("reported")
+    shutil.copytree(evaluated, root, dirs_exist_ok=True)
+    with contextlib.chdir(root):
+        cli.cli.main(["report", "--params", PARAMS], standalone_mode=False)
+    return page_below(root)
+
+
+def test_hostile_texts_stay_texts(reported: Any) -> None:
+    _, tree, data = reported
     assert len(tree.findall(".//h:script", NAMESPACE)) == 3
     assert not tree.findall(".//h:img", NAMESPACE)
     assert not [node for node in tree.iter() for name in node.attrib if str(name).startswith("on")]
@@ -86,9 +107,9 @@ def test_hostile_texts_stay_texts(run: Any) -> None:
     assert cells == ["</script>.png", "not an image <b>or</b> of an unknown format"]
 
 
-def test_the_queries_are_packed(run: Any) -> None:
+def test_the_queries_are_packed(reported: Any) -> None:
     """Ranks, ids and captions repeat much: of many queries, they are a small part of the page."""
-    _, tree, data = run()
+    _, tree, data = reported
     packed = tree.find(".//h:script[@id='data']", NAMESPACE).text
     assert len(packed) < 0.5 * len(json.dumps(data, ensure_ascii=False))
 
@@ -111,8 +132,8 @@ def test_captions_of_controls_and_of_nothing(
     )  # an image is never without words
 
 
-def test_nothing_is_fetched(run: Any) -> None:
-    text, tree, _ = run()
+def test_nothing_is_fetched(reported: Any) -> None:
+    text, tree, _ = reported
     addresses = [
         value
         for node in tree.iter()
@@ -129,8 +150,8 @@ def test_nothing_is_fetched(run: Any) -> None:
     assert "unsafe" not in policy
 
 
-def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
-    _, tree, _ = run()
+def test_everything_has_a_name_for_a_screen_reader(reported: Any) -> None:
+    _, tree, _ = reported
     ids = [node.attrib["id"] for node in tree.iter() if "id" in node.attrib]
     assert len(ids) == len(set(ids))
     named = [
@@ -160,11 +181,11 @@ def test_everything_has_a_name_for_a_screen_reader(run: Any) -> None:
         )
 
 
-def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path) -> None:
-    _, tree, _ = run()
-    scores = json.loads((tmp_path / "results" / "metrics.json").read_text())["vse2ad-RGP-bigru-s0"][
-        "all"
-    ]
+def test_numbers_and_intervals_are_those_of_the_metrics(reported: Any, evaluated: Path) -> None:
+    _, tree, _ = reported
+    scores = json.loads((evaluated / "results" / "metrics.json").read_text())[
+        "vse2ad-RGP-bigru-s0"
+    ]["all"]
     (table,) = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
     rows = {
         "".join(row.find("h:th/h:span", NAMESPACE).itertext()): row
@@ -199,13 +220,13 @@ def test_numbers_and_intervals_are_those_of_the_metrics(run: Any, tmp_path: Path
     }  # trained BUTD regions
 
 
-def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
-    _, tree, _ = run()
+def test_it_opens_with_what_run_it_is(reported: Any, evaluated: Path) -> None:
+    _, tree, _ = reported
     facts = {
         item[0].text: " ".join("".join(item[1].itertext()).split())
         for item in tree.findall(".//h:header/h:dl/h:div", NAMESPACE)
     }
-    machine = json.loads((tmp_path / "results" / "metrics.json").read_text())[
+    machine = json.loads((evaluated / "results" / "metrics.json").read_text())[
         "vse2ad-RGP-bigru-s0"
     ]["record"]["machines"][-1]
     assert (facts["Measured"], facts["Version"]) == (
@@ -236,10 +257,10 @@ def test_it_opens_with_what_run_it_is(run: Any, tmp_path: Path) -> None:
     ]
 
 
-def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> None:
+def test_every_part_has_the_systems_in_one_order(reported: Any, evaluated: Path) -> None:
     """By RSUM, the largest first, wherever systems are listed."""
-    _, tree, data = run()
-    measured = json.loads((tmp_path / "results" / "metrics.json").read_text())
+    _, tree, data = reported
+    measured = json.loads((evaluated / "results" / "metrics.json").read_text())
     sums = {name: entry["all"]["RSUM"] for name, entry in measured.items()}
     listed = [system["name"] for system in data["systems"]]
     assert [sums[name] for name in listed] == sorted((sums[name] for name in listed), reverse=True)
@@ -262,8 +283,8 @@ def test_every_part_has_the_systems_in_one_order(run: Any, tmp_path: Path) -> No
         assert alone == sorted(alone, reverse=True)
 
 
-def test_the_table_is_copied_as_latex_and_csv(run: Any) -> None:
-    _, tree, _ = run()
+def test_the_table_is_copied_as_latex_and_csv(reported: Any) -> None:
+    _, tree, _ = reported
     source, table = (
         tree.find(f".//h:pre[@id='results-1-{form}']", NAMESPACE).text for form in ("LaTeX", "CSV")
     )
@@ -311,10 +332,11 @@ def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) 
 
 
 def test_explorer_and_members_count_as_right_what_the_metrics_do(
-    pipeline: Callable[..., Any], tmp_path: Path, refused: Callable[..., str]
+    pipeline: Callable[..., Any], invented: Path, tmp_path: Path, refused: Callable[..., str]
 ) -> None:
     """Judgements with several right images a caption, none for some, given to `evaluate` alone."""
-    manifest = invented_run.make(tmp_path)
+    shutil.copytree(invented, tmp_path, dirs_exist_ok=True)
+    manifest = Manifest.load(tmp_path / "data" / "sample.parquet")
     images, captions = manifest.images["image_id"].tolist(), manifest.table["caption_id"].tolist()
     right = {
         caption: sorted({images[place // 2], images[place % 6]})
@@ -400,11 +422,11 @@ def test_a_reranked_system_is_in_the_explorer_unless_it_is_cut_into_folds(
     )
 
 
-def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) -> None:
-    _, tree, _ = run()
+def test_hubs_of_every_system_are_those_of_its_scores(reported: Any, evaluated: Path) -> None:
+    _, tree, _ = reported
     rows = tree.findall(".//h:section[@id='hubs']//h:tbody/h:tr", NAMESPACE)
     name = "vse2ad-region-bigru-s0"
-    store = System.open(tmp_path / "similarities" / "sample" / f"{name}.zarr")
+    store = System.open(evaluated / "similarities" / "sample" / f"{name}.zarr")
     found = hubness(store.scores, "t2i", Evaluate(resamples=1, seed=0, block_megabytes=32))
     row = next(row for row in rows if "Region, BiGRU" in "".join(row[0].itertext()))
     cells = ["".join(cell.itertext()) for cell in row]
@@ -412,12 +434,12 @@ def test_hubs_of_every_system_are_those_of_its_scores(run: Any, tmp_path: Path) 
     assert cells[5].startswith(f"{found.most} (mean {found.mean:.1f})")
 
 
-def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
-    _, tree, _ = run()
+def test_a_member_adds_what_the_others_lack(reported: Any, evaluated: Path) -> None:
+    _, tree, _ = reported
     tables = tree.findall(".//h:section[@id='members']//h:table", NAMESPACE)
     assert len(tables) == 2
     stores = [
-        System.open(tmp_path / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
+        System.open(evaluated / "similarities" / "sample" / f"vse2ad-{feature}-bigru-s0.zarr")
         for feature in invented_run.FEATURES
     ]
     matrices = [store.similarity[:] for store in stores]
@@ -441,8 +463,8 @@ def test_a_member_adds_what_the_others_lack(run: Any, tmp_path: Path) -> None:
     ] == []
 
 
-def test_curves_are_those_of_the_histories(run: Any) -> None:
-    _, tree, _ = run()
+def test_curves_are_those_of_the_histories(reported: Any) -> None:
+    _, tree, _ = reported
     titles = [
         title.text for title in tree.findall(".//h:section[@id='curves']//s:g//s:title", NAMESPACE)
     ]
@@ -468,33 +490,33 @@ def test_curves_of_the_runs_recipes_stand_before_those_of_its_ablations(
 
 
 def test_size_is_bounded_by_the_settings(run: Any) -> None:
-    _, _, data = run("-S", "report.queries=2", "-S", "report.top=1", "-S", "report.thumbnail=16")
-    assert len(data["i2t"]) == 2
-    assert len(data["t2i"]) == 4
-    assert len(data["images"]) <= 2 + 4 * 5
+    text, _, data = run("-S", "report.queries=5", "-S", "report.top=1", "-S", "report.thumbnail=16")
+    assert len(data["i2t"]) == 5
+    assert len(data["t2i"]) == 10
+    shown = [top for query in (*data["t2i"], *data["i2t"]) for top in query["top"]]
+    assert {len(top) for top in shown} == {1}
     assert all(len(image["thumb"]) < 2000 for image in data["images"] if image["thumb"])
+    assert not data["whole"]
+    assert "Candidates are kept for" in text  # of five of six images
+    assert "report.queries=200" in text
 
 
-@pytest.mark.parametrize(("count", "whole"), [(5, False), (6, True), (60, True)])
-def test_which_candidates_are_kept_is_said_where_not_all_are(
-    run: Any, count: int, whole: bool
+def test_where_all_candidates_are_kept_nothing_is_said_of_it(
+    run: Any, reported: tuple[str, Any, dict[str, Any]]
 ) -> None:
-    text, _, data = run("-S", f"report.queries={count}")
-    assert data["whole"] == whole
-    assert ("Candidates are kept for" in text, "report.queries=200" in text) == (
-        not whole,
-        not whole,
-    )
+    of_just_as_many = run("-S", "report.queries=6")
+    for text, _, data in (reported, of_just_as_many):
+        assert data["whole"]
+        assert "Candidates are kept for" not in text
+        assert "report.queries=200" not in text
 
 
 def test_smaller_thumbnails_than_asked_for_are_said(
-    run: Any, pipeline: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    run: Any, reported: tuple[str, Any, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run()[2]["thumbnail"] == 128
-    assert "thumbnails have" not in pipeline("report")[1]
+    assert reported[2]["thumbnail"] == 128
     monkeypatch.setattr(explorer, "THUMBNAILS", 0)
-    assert "thumbnails have 16 pixels instead of 128" in pipeline("report")[1]
-    assert run()[2]["thumbnail"] == 16
+    assert run(said=["thumbnails have 16 pixels instead of 128"])[2]["thumbnail"] == 16
 
 
 def test_weights_of_an_ensemble_are_short() -> None:

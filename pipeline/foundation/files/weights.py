@@ -5,6 +5,7 @@ Pickled code is never run: files are read as safetensors, or by torch with `weig
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import re
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -70,10 +72,12 @@ class Checkpoint(BaseModel):
     bibtex: str = Field(pattern=r"^@\w+\{\w+,\n(.|\n)*\}\}\n$")  # what to cite
 
 
-def checkpoints() -> dict[str, Checkpoint]:
+@functools.cache
+def checkpoints() -> Mapping[str, Checkpoint]:
     """Read manifests/weights.yaml: name -> checkpoint."""
     text = (resources.files("manifests") / "weights.yaml").read_text(encoding="utf-8")
-    return {name: Checkpoint.model_validate(entry) for name, entry in from_yaml(text).items()}
+    entries = {name: Checkpoint.model_validate(entry) for name, entry in from_yaml(text).items()}
+    return MappingProxyType(entries)
 
 
 def by_digest(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:

@@ -5,6 +5,7 @@ The page of search results is here; that of a run's results is in `page/`.
 """
 
 import base64
+import functools
 import io
 import re
 from collections.abc import Callable, Sequence
@@ -31,7 +32,18 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
     No line ends within 5 %.
     """
     folder, _, name = template.rpartition("/")
-    environment = Environment(
+    text = _environment(folder, finalize).get_template(name).render(shown)
+    # Filters such as join give mark-up, which is not finalized: the whole page is made printable.
+    lines = map(printable, text.split("\n"))
+    return PERCENT.sub(_unbroken, "\n".join(lines))
+
+
+@functools.lru_cache(maxsize=8)
+def _environment(folder: str, finalize: Callable[[Any], Any] | None) -> Environment:
+    """The templates of a folder below `pipeline`; each is compiled once, however many pages it
+    fills.
+    """
+    return Environment(
         loader=PackageLoader("pipeline", folder),
         autoescape=True,
         trim_blocks=True,
@@ -39,10 +51,6 @@ def page(template: str, finalize: Callable[[Any], Any] | None = None, **shown: A
         undefined=StrictUndefined,
         finalize=finalize,
     )
-    text = environment.get_template(name).render(shown)
-    # Filters such as join give mark-up, which is not finalized: the whole page is made printable.
-    lines = map(printable, text.split("\n"))
-    return PERCENT.sub(_unbroken, "\n".join(lines))
 
 
 def _unbroken(match: re.Match[str]) -> str:
