@@ -8,6 +8,9 @@ import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Direction, Relevance, rank
 from pipeline.foundation.evaluation.retrieval.lists import Listed, Lists
+from pipeline.foundation.evaluation.retrieval.placements import NEVER
+from pipeline.foundation.evaluation.retrieval.ranks import Ties
+from pipeline.foundation.evaluation.retrieval.relevance import Positives
 
 
 def test_lists_of_some_images_and_captions_are_those_of_their_part_of_the_matrix(
@@ -39,3 +42,12 @@ def test_lists_of_some_images_and_captions_are_those_of_their_part_of_the_matrix
                     getattr(getattr(expected, way), count),
                     f"{way} {count} of {rows} and {columns}",
                 )
+
+
+def test_however_ties_are_broken_what_is_not_listed_is_never_found() -> None:
+    none_right = Listed(np.array([0]), np.array([3]), np.array([0.5]))
+    lists = Lists((1, 4), {"i2t": none_right}, "run")
+    right = Positives.of_pairs(np.array([0, 0, 0]), np.array([0, 1, 2]), 1)
+    placed = lists.place(right, "i2t")
+    for ties in get_args(Ties):
+        assert placed.broken(ties).above.tolist() == [NEVER] * 3, ties

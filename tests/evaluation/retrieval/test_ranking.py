@@ -13,9 +13,13 @@ import zarr
 from sorting import argsort_loops, measure, random_matrix
 
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Protocol, rank
+from pipeline.foundation.evaluation.retrieval import Protocol, Relevance, rank
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
 from pipeline.foundation.evaluation.retrieval.ranks import Ties
+from pipeline.foundation.evaluation.retrieval.relevance import Positives
+from pipeline.foundation.evaluation.retrieval.similarity import Directions, EqualRows
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.fusion.combining import QueryByQuery
 
 DIRECTIONS = ("i2t", "t2i")
 
@@ -206,6 +210,55 @@ def test_progress_tells_the_rows_done() -> None:
     )
     assert reported == sorted(reported)
     assert reported[-1] == 50
+
+
+def test_progress_of_two_matrices_is_that_of_both() -> None:
+    reported: list[int] = []
+    scores = np.random.default_rng(0).random((50, 10))
+    both = Directions(Matrix(scores), Matrix(scores))
+    rank(both, np.arange(10), block_megabytes=1e-3, progress=reported.append)
+    assert reported == sorted(reported)
+    assert (reported[len(reported) // 2 - 1], reported[-1]) == (25, 50)
+
+
+class RoundedBlocks(Matrix):
+    """Cells that are rounded up in blocks, as products of matrices may be, and not as pairs."""
+
+    equal = EqualRows(np.arange(12), np.arange(12))
+
+    def block(self, images: object, captions: object) -> np.ndarray:
+        return super().block(images, captions) + 1e-9  # type: ignore[arg-type]
+
+
+def test_rounding_of_blocks_changes_no_rank_where_the_directions_differ() -> None:
+    scores = np.random.default_rng(0).permutation(144).reshape(12, 12).astype(np.float64)
+    queries = np.arange(12)
+    right_captions = Positives.of_pairs(queries, (queries + 1) % 12, 12)
+    right_images = Positives.of_pairs(queries, (queries + 5) % 12, 12)
+    found = rank(RoundedBlocks(scores), Relevance.of_directions(right_captions, right_images))
+    for way, cells, right in (
+        ("i2t", scores, (queries + 1) % 12),
+        ("t2i", scores.T, (queries + 5) % 12),
+    ):
+        best = cells[queries, right]
+        ranked = getattr(found, way)
+        assert ranked.greater.tolist() == (cells > best[:, None]).sum(1).tolist()
+        assert ranked.equal.tolist() == [0] * 12
+
+
+class EqualCaptions(QueryByQuery):
+    """One image, whose first two captions are equal but for rounding."""
+
+    equal = EqualRows(np.array([0]), np.array([0, 0, 1]))
+
+    def queries(self, which: object) -> np.ndarray:
+        return np.array([[0.5, 0.5 - 1e-12, 0.4]])
+
+
+def test_equal_captions_that_are_both_right_are_no_tie_with_a_wrong_one() -> None:
+    source = EqualCaptions((1, 3), True, 1000)
+    ranked = rank(Directions(source, source), np.array([0, 0, -1])).i2t
+    assert (ranked.greater[0], ranked.equal[0], ranked.right[0]) == (0, 0, 2)
 
 
 def test_takes_tensors_of_any_float() -> None:

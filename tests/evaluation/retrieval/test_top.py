@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from pipeline.foundation.evaluation.retrieval import Embeddings, as_similarity
-from pipeline.foundation.evaluation.retrieval.top import top
+from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.evaluation.retrieval.similarity import EqualRows
+from pipeline.foundation.evaluation.retrieval.top import INDEXES, Top, top, top_of_index
 from pipeline.judge.systems.scores.fuse import fuse
 from pipeline.judge.systems.scores.system import System
 
@@ -79,3 +81,32 @@ def test_equal_vectors_tie_though_products_are_rounded(way: Any, rng: np.random.
     assert np.array_equal(found.scores, again.scores)
     assert (found.scores[:, 0] == found.scores[:, 1]).all()
     assert len(np.unique(found.places)) == 60
+
+
+class OrderedBlocks(Matrix):
+    """Cells of which the earlier ones are a little greater in blocks, as rounding may have it."""
+
+    equal = EqualRows(np.arange(1), np.arange(300))
+
+    def block(self, images: Any, captions: Any) -> np.ndarray:
+        return super().block(images, captions) - np.linspace(0, 10, 300)
+
+
+def test_equal_pairs_stay_in_their_order() -> None:
+    found = top(OrderedBlocks(np.tile([1.0, 2.0], 150)[None]), "i2t", 300)
+    assert found.places[0].tolist() == [*range(1, 300, 2), *range(0, 300, 2)]
+
+
+def test_an_index_is_asked_for_no_more_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    class AsAsked:
+        def __init__(self, vectors: np.ndarray) -> None:
+            self.vectors = vectors
+
+        def top(self, queries: np.ndarray, k: int) -> Top:
+            assert k <= len(self.vectors)
+            return Top(np.zeros((len(queries), k), np.int64), np.zeros((len(queries), k)))
+
+    monkeypatch.setattr(INDEXES, "find", lambda name: AsAsked)
+    vectors = Embeddings(np.ones((2, 4), np.float32), np.ones((3, 4), np.float32))
+    assert top_of_index("as asked", vectors, "i2t", 9).places.shape == (2, 3)
+    assert top_of_index("as asked", vectors, "t2i", 9).places.shape == (3, 2)
