@@ -67,13 +67,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         FOLDERS[name][1](folder / "models" / name)
     from click.testing import CliRunner
 
-    from stages.commands import data, project
+    from stages.commands import project
+    from stages.commands.manifest import manifest_command
 
     with pytest.MonkeyPatch.context() as patched:
         patched.chdir(folder)
-        for command in (project.sample_command, data.manifest_command):
+        for command in (project.sample_command, manifest_command):
             given = ["-S", "sample.images=24", "-S", "sample.size=64"] + ["sample"] * (
-                command is data.manifest_command
+                command is manifest_command
             )
             ran = CliRunner().invoke(command, given)
             assert ran.exit_code == 0, ran.output

@@ -133,7 +133,7 @@ def test_the_page_names_every_group() -> None:
     )
     kinds = set(
         re.findall(
-            r'(?:^    \},\n    |LookupTable\(\{\}, )"(\w+)"(?:,\n    "[a-z ]+")?(?:,\n    base=".+")?(?:,\n)?\)',
+            r'(?:^    \},\n    |LookupTable\(\s*\{\},\s*)"(\w+)"(?:,\n    "[a-z ]+")?(?:,\n    base=".+")?(?:,\n)?\)',
             tables,
             re.MULTILINE,
         )

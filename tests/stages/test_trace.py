@@ -151,6 +151,7 @@ def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> 
     request = ManifestRequest(
         dataset="sample",
         form=None,
+        caption_inputs=(),
         items=None,
         draws=False,
         fetch=False,
