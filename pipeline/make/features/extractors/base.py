@@ -209,15 +209,22 @@ def with_weights(
     """Make a network in evaluation mode, with weights by name, from a file, or "untrained": drawn
     with seed 0.
     """
+    if name == weights.UNTRAINED:
+        return _drawn(make)
+    path, checkpoint = weights.locate(name)  # what is wrong with a file is said at once
+    state = read(path)
+    network = _drawn(make)
+    if checkpoint is not None and checkpoint.layout == "ordered":
+        state = dict(zip(network.state_dict(), state.values(), strict=False))
+    fill(network, state, str(path), title, optional)
+    return network
+
+
+def _drawn(make: Callable[[], Network]) -> Network:
+    """Make a network with seed 0."""
     with torch.random.fork_rng(devices=[]):  # the generator of the process stays as it is
         torch.manual_seed(0)
         network = make()
-    if name != weights.UNTRAINED:
-        path, checkpoint = weights.locate(name)
-        state = read(path)
-        if checkpoint is not None and checkpoint.layout == "ordered":
-            state = dict(zip(network.state_dict(), state.values(), strict=False))
-        fill(network, state, str(path), title, optional)
     return network.eval().requires_grad_(False)
 
 
