@@ -280,3 +280,13 @@ def test_nor_is_a_row_beside_rows_that_do_not_compete(bold: Bold) -> None:
     (headline,) = headlines(found, bold)
     assert bold_sums(shown(found, bold)) == []
     assert not any(cell.bold for each in headline.rows for cell in each.numbers.values())
+
+
+def test_more_tests_of_the_same_rows_have_more_swaps() -> None:
+    hits = []
+    for wrong in (slice(0), slice(0, 50)):
+        (entry,) = row("vse2ad", wrong).values()
+        hits.append(ImageHits(entry["image_hits"]["all"]))
+    tests = PairedTests()
+    for number, swaps in ((1, 1000), (100, 4000), (1, 1000)):
+        assert tests._of(hits, number)[0, 1, -1] == pytest.approx(1 / (1 + swaps)), number

@@ -51,3 +51,11 @@ def test_however_ties_are_broken_what_is_not_listed_is_never_found() -> None:
     placed = lists.place(right, "i2t")
     for ties in get_args(Ties):
         assert placed.broken(ties).above.tolist() == [NEVER] * 3, ties
+
+
+def test_what_asks_for_nothing_does_not_lack_in_a_list() -> None:
+    of_first = Listed(np.array([0]), np.array([1]), np.array([0.5]))
+    lists = Lists((4, 3), {"i2t": of_first}, "run")
+    right = Positives.of_pairs(np.array([0, 1, 1]), np.array([0, 1, 2]), 4)
+    assert lists.unlisted(right, "i2t") == 1
+    assert lists.unlisted(right, "t2i") == 0

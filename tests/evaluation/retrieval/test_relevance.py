@@ -148,3 +148,9 @@ def test_captions_of_images_outside_the_pool_are_drawn_with_their_first_right_im
     assert relevance.drawn_with.tolist() == [0, 1]
     metrics = evaluate(np.eye(2), relevance)
     assert intervals(metrics)["t2i", "R@1"].value == 100
+
+
+def test_a_caption_is_drawn_with_its_own_image_though_another_is_right() -> None:
+    right = (np.array([2, 1, 2]), np.array([0, 1, 2]))
+    relevance = Relevance.of_pairs(*right, (3, 3), owner=np.array([0, -1, 1]))
+    assert relevance.drawn_with.tolist() == [0, 1, 1]

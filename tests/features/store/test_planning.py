@@ -19,6 +19,7 @@ from pipeline.foundation.manifest.columns import NO_FILE
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import Plan, StoreLayout, Wanted, ledger, making, plan
 from pipeline.make.features.store.layout import ABSENT
+from pipeline.make.features.store.planning import _find_by_content
 
 SHARD = 10
 
@@ -109,6 +110,19 @@ def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> Non
     )
     rows = ledger.rows_of_sources(tmp_path / "s.zarr", layout, ["", "known", "another"])
     assert rows.tolist() == [ABSENT, 1, ABSENT]
+
+
+def test_equal_photographs_have_a_row_each_in_the_order_of_the_rows() -> None:
+    recorded = np.array(["a", "a", "b", "a", ""], object)
+    for rows, wanted, expected in (
+        ([ABSENT] * 3, ["a", "a", "a"], [0, 1, 3]),
+        ([ABSENT, 0], ["a", "a"], [1, 0]),
+        ([2, ABSENT], ["b", "b"], [2, ABSENT]),
+        ([ABSENT], [""], [ABSENT]),
+    ):
+        row_of_id = np.array(rows)
+        _find_by_content(row_of_id, np.array(wanted, object), recorded)
+        assert row_of_id.tolist() == expected, (rows, wanted)
 
 
 @pytest.mark.parametrize(

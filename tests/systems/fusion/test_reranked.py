@@ -16,7 +16,13 @@ from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Embeddings, Prot
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.reranking import candidates
 from pipeline.judge.systems.scores.made import Folds, Unknown
-from pipeline.judge.systems.scores.reranked import Candidates, Combination, Reranked, source
+from pipeline.judge.systems.scores.reranked import (
+    Candidates,
+    Combination,
+    Reranked,
+    _are_candidates,
+    source,
+)
 from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = 6, 12
@@ -257,3 +263,26 @@ def test_combinations_are_the_papers() -> None:
         InputError, match="unknown combination 'rank': choose one of scorer, add, norm_add"
     ):
         Combination("rank")
+
+
+def test_stored_candidates_are_rows_of_the_pool_or_none_at_all() -> None:
+    for places, fit in (
+        ([[0, 2], [-1, -1]], True),
+        ([[0, 3], [-1, -1]], False),
+        ([[0, -1], [-1, -1]], False),
+        ([[0, -2], [1, 2]], False),
+        ([[0, 2]], False),
+    ):
+        assert _are_candidates(np.array(places), 2, 3) is fit, places
+
+
+def test_the_scorers_order_alone_has_no_share_of_the_retriever(rng: np.random.Generator) -> None:
+    retriever, scorer = rng.random((2, IMAGES, CAPTIONS))
+    pool = searched(retriever)
+    found = candidates.find(pool, PROTOCOLS["all"], "all")
+    pairs = candidates.pairs_of(found, CAPTIONS)
+    scored = candidates.with_scores(found, pairs, scorer[pairs.image, pairs.caption], CAPTIONS)
+    record = invented_facts.reranked(Unknown(), k="all", weight=1.0)
+    matrix = source(pool.scores, scored, OWNER, record).direction("i2t", 1000)
+    ordered = matrix.block(slice(0, IMAGES), slice(0, CAPTIONS))
+    np.testing.assert_array_equal(np.argsort(ordered, axis=1), np.argsort(scorer, axis=1))
