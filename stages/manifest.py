@@ -110,21 +110,20 @@ def _caption_inputs(
 ) -> dict[str, Path]:
     """The files of further inputs of captions by column: those given, then the card's."""
     files: dict[str, Path] = {}
-    for given in options.caption_inputs:
-        column, _, file = given.partition("=")
-        if not file:
-            raise InputError(f"--caption-input: expected COLUMN=FILE, got {given[:60]!a}")
+    for column, file in options.caption_inputs:
         if column not in CAPTION_INPUTS:
             raise InputError(f"--caption-input: {unknown('column', column, CAPTION_INPUTS)}")
-        files[column] = Path(file)
+        if column in files:
+            raise InputError(f"--caption-input: {column} is given twice; name one file of it")
+        files[column] = file
     if options.annotations is not None:
         return files
-    for column, file in card.caption_inputs.items():
+    for column, name in card.caption_inputs.items():
         if column in CAPTION_INPUTS:
-            files.setdefault(column, paths.root / file)
+            files.setdefault(column, paths.root / name)
         else:
             reason = unknown("column", column, CAPTION_INPUTS)
-            warnings.warn(f"{file}: left out: {reason}", InputWarning, stacklevel=3)
+            warnings.warn(f"{name}: left out: {reason}", InputWarning, stacklevel=3)
     return files
 
 

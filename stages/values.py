@@ -93,6 +93,24 @@ class RootPath(FilePath):
         return Path(text)
 
 
+class ColumnFile(FilePath):
+    """COLUMN=FILE, as a pair: a column of a table and the file that it is read from."""
+
+    name = "column and file"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read both; the file is checked as that of any option."""
+        if isinstance(value, tuple):
+            return value
+        column, equals, file = str(value).partition("=")
+        if not column or not equals:
+            self.fail(f"expected COLUMN=FILE, got {str(value)[:60]!a}", param, ctx)
+        return column, super().convert(file, param, ctx)
+
+
 class OutputPath(FilePath):
     """A file or folder to write, see `pipeline.foundation.files.streams`."""
 

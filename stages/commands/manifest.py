@@ -6,7 +6,7 @@ from typing import Annotated
 
 import click
 
-from stages import declared, options
+from stages import declared, options, values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +51,12 @@ class ManifestOptions(declared.Options):
     ] = None
     form: Annotated[str | None, options.annotation_format("as it looks")] = None
     caption_inputs: Annotated[
-        tuple[str, ...],
+        tuple[tuple[str, Path], ...],
         click.option(
             "--caption-input",
             "caption_inputs",
             multiple=True,
+            type=values.ColumnFile(),
             metavar="COLUMN=FILE",
             show_default="the data set's card",
             help="A file of what some heads read of captions besides their text: role_graph=FILE with HGR's "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -114,3 +115,31 @@ def test_every_caption_of_the_sample_has_a_role_graph_that_fits_it(tmp_path: Pat
             assert {end for _, end in edges} == {
                 place for place, (role, _) in enumerate(phrases) if role != "V"
             }
+
+
+def test_the_file_of_a_caption_input_is_checked_as_that_of_any_option(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    root = tmp_path / "project"
+    root.mkdir()
+    (root / "captions.csv").write_text("image,caption\na.jpg,a dog runs\n", encoding="utf-8")
+    verb = {"0": {"role": "V", "spans": [2], "words": ["runs"]}}
+    (root / "graphs.json").write_text(json.dumps({"a dog runs": [verb, []]}), encoding="utf-8")
+    command = ["manifest", "mine", "--root", root, "--annotations", "captions.csv"]
+    command += ["--without-images", "--caption-input"]
+    code, _, err = pipeline(*command, "role_graph=graphs.json")
+    assert code == 0, err
+    (graph,) = Manifest.load(root / "data" / "mine.parquet").table["role_graph"]
+    assert json.loads(graph) == [[["V", [2]]], []]
+    again = ["--caption-input", "role_graph=captions.csv"]
+    for words, reason in (
+        (["role_graph=s3://bucket/graphs.json"], "is in an object store; name a file or folder"),
+        (["role_graph=mine.parquet", "--out", "mine.parquet"], "is also named by --caption-input"),
+        ([f"role_graph={root}"], "is a directory"),
+        (["role_graph="], "the name is empty"),
+        (["graphs.json"], "expected COLUMN=FILE, got 'graphs.json'"),
+        (["=graphs.json"], "expected COLUMN=FILE, got '=graphs.json'"),
+        (["role_graf=graphs.json"], "unknown column 'role_graf'; did you mean role_graph?"),
+        (["role_graph=graphs.json", *again], "role_graph is given twice"),
+    ):
+        assert reason in refused(*command, *words), words
