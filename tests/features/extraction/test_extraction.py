@@ -4,22 +4,27 @@ decoded.
 
 from __future__ import annotations
 
+import gc
+import json
 import os
-import subprocess
+import signal
 import sys
 from collections.abc import Generator, Iterable
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from folders import tree
 from spoiling import scenes_in
 from waiting import LONGEST
 
 from pipeline.foundation.compute.tasks import InProcess
 from pipeline.foundation.files import blake, images
+from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extraction
 from pipeline.make.features.extraction import worker
@@ -79,31 +84,19 @@ def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path:
     assert tree(job.store) == tree(whole.store)
 
 
-# One interpreter that has loaded torch and the network forks a child for every run. A moment is one
-# before a file gets or loses its name: between two of them a store does not change.
-TRIALS = """
-import gc, json, os, signal, sys
-from pathlib import Path
-import torch
-torch.set_num_threads(1)
-from pipeline.foundation import manifest
-from pipeline.make.features import extraction
-from pipeline.make.features.extractors import Runtime
-images, annotations, folder = map(Path, sys.argv[1:])
-engine = extraction.EngineSpec("grid", {"network": "test_efficientnet", "weights": "untrained", "image_size": 64,
-                                       "grid": 2}, Runtime())
-scenes = manifest.build("sample", images, annotations)
+def moments_of(job: extraction.ExtractionJob, killed_at: int | None = None) -> list[str]:
+    """Extract in a child of this process: the files before which it could have been killed; none if
+    it was.
 
-def extract(store):
-    extraction.extract(extraction.ExtractionJob(scenes, images, store, engine, batch_size=2, shard_images=6))
-
-def moments_of(store, killed_at=None):  # the files; none if it was killed
+    A moment is one before a file gets or loses its name: between two of them a store does not
+    change.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        moments = []
+        moments: list[str] = []
 
-        def pass_by(event, arguments):
+        def pass_by(event: str, arguments: tuple[Any, ...]) -> None:
             if event in ("os.rename", "os.link", "os.remove", "os.rmdir"):
                 if len(moments) == killed_at:
                     os.kill(os.getpid(), signal.SIGKILL)
@@ -111,46 +104,48 @@ def moments_of(store, killed_at=None):  # the files; none if it was killed
 
         try:
             sys.addaudithook(pass_by)
-            extract(store)
+            extraction.extract(job)
             os.write(writing, json.dumps(moments).encode())
         finally:
             os._exit(0)
     os.close(writing)
     with open(reading) as told:
         lasted = told.read()
-    status = os.waitpid(child, 0)[1]
+    _, status = os.waitpid(child, 0)
     assert lasted or os.WIFSIGNALED(status)
-    return json.loads(lasted or "[]")
+    passed: list[str] = json.loads(lasted or "[]")
+    return passed
 
-extract(folder / "whole.zarr")
-gc.freeze()  # no child copies what is there
-whole = moments_of(folder / "counted.zarr")
-of_a_shard = [at for at, file in enumerate(whole) if "/c/1" in file or "/ledger/000001" in file]
-for at in (whole.index(str(folder / "counted.zarr.creating")), *of_a_shard):
-    store = folder / f"cut-{at}.zarr"
-    assert not moments_of(store, at)
-    assert not moments_of(store, 2)  # and killed again
-    assert moments_of(store)
-"""
+
+def killed_at_every_write(job: extraction.ExtractionJob, folder: Path) -> None:
+    """In a process of its own, which has loaded the network: every run is a child of it."""
+    torch.set_num_threads(1)
+    extraction.extract(replace(job, store=folder / "whole.zarr"))
+    gc.freeze()  # no child copies what is there
+    whole = moments_of(replace(job, store=folder / "counted.zarr"))
+    of_a_shard = [at for at, file in enumerate(whole) if "/c/1" in file or "/ledger/000001" in file]
+    for at in (whole.index(str(folder / "counted.zarr.creating")), *of_a_shard):
+        cut = replace(job, store=folder / f"cut-{at}.zarr")
+        assert not moments_of(cut, at)
+        assert not moments_of(cut, 2)  # and killed again
+        assert moments_of(cut)
 
 
 def test_killed_at_every_write_of_a_shard_and_resumed_it_is_bit_identical(
-    corpus: Path, tmp_path: Path
+    forkserver: str, job: extraction.ExtractionJob, tmp_path: Path
 ) -> None:
-    subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            TRIALS,
-            str(corpus / "images"),
-            str(corpus / "dataset_sample.json"),
-            str(tmp_path),
-        ],
-        check=True,
-        timeout=2 * LONGEST,
+    table = job.manifest.table
+    six = table[table["image_id"].isin(job.manifest.images["image_id"][:6])]
+    of_six = Manifest(six, "sample", job.images_folder)
+    trials = get_context(forkserver).Process(
+        target=killed_at_every_write,
+        args=(replace(job, manifest=of_six, batch_size=1, shard_images=2), tmp_path),
     )
+    trials.start()
+    trials.join(2 * LONGEST)
+    assert trials.exitcode == 0
     stores = {store.name: tree(store) for store in tmp_path.glob("*.zarr")}
-    assert [name for name, found in stores.items() if found != stores["whole.zarr"]] == []
+    assert [name for name, files in stores.items() if files != stores["whole.zarr"]] == []
     assert (
         len(stores) == 2 + 1 + 7
     )  # the store's creation; the shard's old ledger entry, five arrays, and its entry
