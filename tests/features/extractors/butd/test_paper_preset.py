@@ -15,28 +15,42 @@ from PIL import Image
 from safetensors.torch import save_file
 from test_butd_cnn import as_published
 from timm import create_model
+from torch import nn
 
 from pipeline.foundation import settings
 from pipeline.foundation.files.weights import checkpoints
 from pipeline.make.features import extractors
 from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors import Runtime
-from pipeline.make.features.extractors.butd import checkpoint
+from pipeline.make.features.extractors.butd.network import FasterRCNN
 from pipeline.make.features.extractors.network import caffe_resnet101
 
 PARAMS = Path(__file__).parents[4] / "params.yaml"
-FEWER = {"region": {"proposals": 36}}  # of 300: most of the time is spent on them
-ADDED = {"region": "-rpn36"}  # by these options to the preset's name
+# Of 36 regions and 300 proposals: most of the time is spent on them.
+FEWER = {"region": {"min_boxes": 4, "max_boxes": 4, "proposals": 6}}
 VIT = "vit_base_patch16_224.orig_in21k_ft_in1k"
+
+
+def drawn(make: Callable[[], nn.Module]) -> nn.Module:
+    """A network with random weights, sooner than by its own rules of drawing them."""
+    with torch.device("meta"):
+        network = make()
+    network.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(0)
+    for value in network.state_dict().values():
+        if value.ndim > 1:
+            bound = value[0].numel() ** -0.5
+            value.uniform_(-bound, bound, generator=generator)
+        else:
+            value.fill_(1)
+    return network
 
 
 def detector(root: Path) -> None:
     """py-bottom-up-attention's pickle of arrays, but for its protocol 2, which takes seconds for so
     many.
     """
-    state = {
-        name: value.numpy() for name, value in checkpoint.load("untrained").state_dict().items()
-    }
+    state = {name: value.numpy() for name, value in drawn(FasterRCNN).state_dict().items()}
     (root / "data" / "weights").mkdir(parents=True)
     with (root / "data" / "weights" / "faster_rcnn_from_caffe_attr.pkl").open("wb") as file:
         pickle.dump({"model": state, "__author__": "VG"}, file, protocol=4)
@@ -45,10 +59,8 @@ def detector(root: Path) -> None:
 def backbone(root: Path) -> None:
     """VSE∞'s torch file of the ResNet-101."""
     (root / "data" / "weights").mkdir(parents=True)
-    torch.manual_seed(0)
-    torch.save(
-        as_published(caffe_resnet101()), root / "data" / "weights" / "original_updown_backbone.pth"
-    )
+    file = root / "data" / "weights" / "original_updown_backbone.pth"
+    torch.save(as_published(drawn(caffe_resnet101)), file)
 
 
 def transformer(root: Path) -> None:
@@ -60,18 +72,16 @@ def transformer(root: Path) -> None:
         / str(checkpoints()["vit-base-patch16-224"].revision)
     )
     snapshot.mkdir(parents=True)
-    torch.manual_seed(0)
-    save_file(
-        create_model(VIT).state_dict(), snapshot / "model.safetensors", metadata={"format": "pt"}
-    )
+    state = drawn(lambda: create_model(VIT)).state_dict()
+    save_file(state, snapshot / "model.safetensors", metadata={"format": "pt"})
 
 
 @pytest.mark.parametrize(
-    ("feature", "write", "items", "dimension", "recipe"),
+    ("feature", "write", "items", "dimension", "recipe", "name"),
     [
-        ("region", detector, 36, 2048, "butd-36-proposals"),
-        ("grid", backbone, 256, 2048, "grid16-butd_resnet101"),
-        ("patch", transformer, 197, 768, f"patch-{VIT}"),
+        ("region", detector, 4, 2048, "butd-36-proposals", "butd-4-proposals-rpn6"),
+        ("grid", backbone, 256, 2048, "grid16-butd_resnet101", "grid16-butd_resnet101"),
+        ("patch", transformer, 197, 768, f"patch-{VIT}", f"patch-{VIT}"),
     ],
 )
 def test_first_forward_pass(
@@ -80,6 +90,7 @@ def test_first_forward_pass(
     items: int,
     dimension: int,
     recipe: str,
+    name: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -97,7 +108,7 @@ def test_first_forward_pass(
     assert extractors.ENGINES.options(how.engine, how.options).reported_as == recipe
     engine = extractors.build(how.engine, {**how.options, **FEWER.get(feature, {})}, Runtime())
     assert (engine.items, engine.dimension, engine.trained) == (items, dimension, True)
-    assert engine.reported_as == recipe + ADDED.get(feature, "")
+    assert engine.reported_as == name
     noise = np.random.default_rng(0).integers(0, 255, (25, 250, 3), dtype=np.uint8)
     picture = Image.fromarray(noise).resize(
         (500, 50)
