@@ -5,13 +5,16 @@ own.
 from __future__ import annotations
 
 import email
+import json
 import re
 import sys
 from pathlib import Path
 
+import light
 import numpy as np
 import pytest
 from installing import ROOT, Run
+from preloaded import Commands
 
 from pipeline.foundation.settings.written import TEMPLATES, template
 from pipeline.make.features.project import new
@@ -72,13 +75,20 @@ def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) 
 
 def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.repeat(np.eye(6, dtype=np.float32), 5, axis=1))
-    assert "RSUM 600.0" in outside("pipeline", "evaluate", "--system", "sims.npy").stdout
-    outside("pipeline", "lab", "sample", "-S", "sample.images=12", "-S", "sample.size=32")
+    lines = (
+        "evaluate --system sims.npy",
+        "lab sample -S sample.images=12 -S sample.size=32",
+        "manifest sample",
+        "train --feature grid",
+    )
+    asked = json.dumps([line.split() for line in lines])
+    ran = outside(sys.executable, "-c", light.RUN, asked)
+    answers = json.loads(ran.stdout.splitlines()[-1])
+    assert [code for code, _ in answers] == [0, 0, 0, 2]
+    assert "RSUM 600.0" in answers[0][1]
     assert len(list((tmp_path / "data" / "sample" / "images").iterdir())) == 12
-    outside("pipeline", "manifest", "sample")
-    refused = outside("pipeline", "train", "--feature", "grid", code=2).stderr
     assert (
-        refused
+        answers[3][1]
         == "error: there is no params.yaml here; `pipeline init` writes one, --params names one elsewhere\n"
     )
 
@@ -117,14 +127,10 @@ def test_a_project_beside_a_clone_is_not_of_its_git(
         assert ("no_scm" in (folder / ".dvc" / "config").read_text(encoding="utf-8")) is alone
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_dvc_takes_the_project_for_its_own(outside: Run, tmp_path: Path, nested: bool) -> None:
-    outside("pipeline", "init", "mine")
-    if nested:
-        outside("pipeline", "init", "mine/inner")
-    folder = tmp_path / "mine" / "inner" if nested else tmp_path / "mine"
-    assert outside(sys.executable, "-m", "dvc", "root", folder=folder).stdout.strip() == "."
-    assert (
-        "extract@region"
-        in outside(sys.executable, "-m", "dvc", "stage", "list", folder=folder).stdout
-    )
+def test_dvc_takes_the_project_for_its_own(commands: Commands, tmp_path: Path) -> None:
+    mine, inner = tmp_path / "mine", tmp_path / "mine" / "inner"
+    new.write(mine)
+    assert "extract@region" in commands("dvc", "stage", "list", cwd=mine).stdout
+    new.write(inner)
+    assert commands("dvc", "root", cwd=inner).stdout.strip() == "."
+    assert "extract@region" in commands("dvc", "stage", "list", cwd=inner).stdout

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import csv
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,10 @@ from pipeline.foundation import manifest, settings
 from pipeline.foundation.manifest import dataset
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.project import own_data
+from stages import cli
 
 COUNT = 24
+Init = Callable[..., tuple[str, str]]
 
 
 @pytest.fixture
@@ -273,6 +277,22 @@ def test_init_asks_nothing_and_copies_no_photograph(
     )
 
 
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Init:
+    """`pipeline init`, which must end with a code: standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "argv", ["pipeline", "init", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        out, err = capfd.readouterr()
+        assert int(ended.value.code or 0) == code, err
+        return out, err
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -307,15 +327,13 @@ def test_init_asks_nothing_and_copies_no_photograph(
     ],
 )
 def test_what_is_missing_is_said_and_nothing_is_written(
-    outside: Run, photos: Path, tmp_path: Path, spoil: Any, said: str
+    init: Init, photos: Path, tmp_path: Path, spoil: Any, said: str
 ) -> None:
     spoil(tmp_path)
     before = set(tmp_path.rglob("*"))
-    ran = outside(
-        "pipeline", "init", "mine", "--images", "photos", "--captions", "captions.csv", code=2
-    )
-    assert re.search(said, ran.stderr)
-    assert "Traceback" not in ran.stderr
+    _, err = init("mine", "--images", "photos", "--captions", "captions.csv", code=2)
+    assert re.search(said, err)
+    assert "Traceback" not in err
     assert set(tmp_path.rglob("*")) == before
 
 
@@ -334,10 +352,9 @@ def test_what_is_missing_is_said_and_nothing_is_written(
         ),
     ],
 )
-def test_options_that_do_not_fit(
-    outside: Run, photos: Path, arguments: list[str], said: str
-) -> None:
-    assert said in outside("pipeline", "init", "mine", *arguments, code=2).stderr
+def test_options_that_do_not_fit(init: Init, photos: Path, arguments: list[str], said: str) -> None:
+    _, err = init("mine", *arguments, code=2)
+    assert said in err
 
 
 @pytest.mark.parametrize(
@@ -348,14 +365,13 @@ def test_options_that_do_not_fit(
     ],
 )
 def test_what_is_said_next_can_be_pasted(
-    outside: Run, photos: Path, folder: str, name: str, told: str
+    init: Init, photos: Path, folder: str, name: str, told: str
 ) -> None:
-    given = ["--images", "photos", "--captions", "captions.csv", "--", folder]
-    printed = outside("pipeline", "init", *given).stdout
+    printed, _ = init("--images", "photos", "--captions", "captions.csv", "--", folder)
     assert f"\n{name}: 24 images" in printed
     assert told in printed
 
 
-def test_a_folder_below_a_file_is_refused(outside: Run, photos: Path) -> None:
-    ran = outside("pipeline", "init", "captions.csv/mine", code=2)
-    assert ran.stderr == "error: captions.csv: is a file; name a folder\n"
+def test_a_folder_below_a_file_is_refused(init: Init, photos: Path) -> None:
+    _, err = init("captions.csv/mine", code=2)
+    assert err == "error: captions.csv: is a file; name a folder\n"
