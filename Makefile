@@ -33,8 +33,10 @@ setup: .venv/ready
 		-r tests/features/extractors/butd/requirements.txt
 	touch $@
 
-# Two workers, one thread each: torch's threads would wait for one another.
+# Two workers, one thread each: torch's threads would wait for one another. `make test FRESH=1` forgets the runs that
+# tests have kept; they are made again anyhow when code, settings or libraries have changed.
 test: .venv/test-ready
+	$(if $(FRESH),rm -rf .pytest_cache/d/made)
 	OMP_NUM_THREADS=1 python -m pytest -n 2 --dist worksteal $(TESTS)
 
 # As on an older CPU, one with AVX2 alone or (ISA=SSE41) without it; TESTS=tests/ROOM for some. CONTRIBUTING.md says

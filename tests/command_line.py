@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import invented_run
+import kept
 import pytest
 import tiny_project
-from preloaded import Commands
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
@@ -20,14 +20,33 @@ from stages import cli
 
 PARAMS = str(Path(__file__).parents[1] / "params.yaml")
 Cli = Callable[..., tuple[int, str, str]]
+MadeOnce = Callable[[str, str, kept.Make], Path]
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Path:
+def made_once(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> MadeOnce:
+    """A copy of what is kept under a name; a module's file and function make it where it is not."""
+    of_worker = tmp_path_factory.getbasetemp()
+    place = of_worker / kept.FOLDER  # without pytest's cache
+    if pytestconfig.pluginmanager.hasplugin("cacheprovider"):
+        assert pytestconfig.cache is not None
+        place = pytestconfig.cache.mkdir(kept.FOLDER)
+
+    def copy(name: str, module: str, make: kept.Make) -> Path:
+        copied = tmp_path_factory.mktemp(name) / name
+        return kept.copy_of(place / name, lambda: kept.key(Path(module)), make, copied)
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def finished(made_once: MadeOnce, request: pytest.FixtureRequest) -> Path:
     """A finished run. Change a copy of it, or put back what you change."""
-    folder = tmp_path_factory.mktemp("project")
-    tiny_project.make(folder, commands)
-    return folder
+
+    def make(folder: Path) -> None:
+        tiny_project.make(folder, request.getfixturevalue("commands"))
+
+    return made_once("finished", __file__, make)
 
 
 @pytest.fixture
