@@ -4,6 +4,7 @@ or not finite.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -19,6 +20,7 @@ import invented_heads
 import numpy as np
 import pytest
 import saved
+from command_line import PARAMS
 from scored import made_from, score
 
 from pipeline.foundation.artefacts import record as records
@@ -35,17 +37,27 @@ from pipeline.make.training.artefact import HeadArtefact
 from pipeline.run.provenance import computed_again
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import measured as report_measured
+from stages import cli
 
 RUN = ("-S", "run.features=[region, grid]")
 
 
+@pytest.fixture(scope="module")
+def of_two_features(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run's heads and ensembles. Change a copy of them."""
+    root = tmp_path_factory.mktemp("of-two-features")
+    with contextlib.chdir(root):
+        for feature in ("region", "grid"):
+            score(feature)
+        for name in ("R", "RG"):
+            cli.cli.main(["ensemble", name, "--params", PARAMS], standalone_mode=False)
+    return root
+
+
 @pytest.fixture
-def scored_run(pipeline: Any) -> Any:
-    """The run's heads and ensembles."""
-    for feature in ("region", "grid"):
-        score(feature)
-    for name in ("R", "RG"):
-        assert pipeline("ensemble", name)[0] == 0
+def scored_run(pipeline: Any, of_two_features: Path, tmp_path: Path) -> Any:
+    """A copy of them, the working directory of the test; a command there."""
+    shutil.copytree(of_two_features, tmp_path, dirs_exist_ok=True)
     return pipeline
 
 

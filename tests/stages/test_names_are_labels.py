@@ -4,6 +4,8 @@ shown.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import shutil
@@ -13,11 +15,13 @@ from typing import Any
 
 import pytest
 import saved
+from command_line import PARAMS
 
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance import results
 from pipeline.run.report.measured import read_metrics
+from stages import cli
 
 # Name, as of a folder of `train --out` -> the recipe, feature and seed of the head.
 HEADS = {
@@ -48,10 +52,19 @@ def path(name: str) -> Path:
     return Paths(Path()).similarity("sample", name, "test")
 
 
-@pytest.fixture
-def summary(pipeline: Callable[..., Any], invented: Path, tmp_path: Path) -> str:
-    """The invented run with these systems: what `evaluate` prints of them, without line breaks."""
-    shutil.copytree(invented, tmp_path, dirs_exist_ok=True)
+@pytest.fixture(scope="module")
+def labelled(invented: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The invented run with these systems: its folder, and what `evaluate` prints of them, without
+    line breaks.
+    """
+    root = tmp_path_factory.mktemp("labelled") / "run"
+    shutil.copytree(invented, root)
+    with contextlib.chdir(root):
+        return root, _add_the_systems()
+
+
+def _add_the_systems() -> str:
+    """What `evaluate` prints when they are in the working directory."""
     for name, (recipe, feature, seed) in HEADS.items():
         store = System.open(path(f"vse2ad-{feature}-bigru-s0"))
         member = store.made_from.members[0].changed(head=name)
@@ -69,12 +82,20 @@ def summary(pipeline: Callable[..., Any], invented: Path, tmp_path: Path) -> str
         ("rerank", "--retriever", "a+b", "--with", "x@fr", "--k", "2", "--name", RERANKED),
         ("rescore", "R", "--by", "csls"),
     ):
-        code, _, err = pipeline(*command)
-        assert code == 0, err
-    code, out, err = pipeline("evaluate")
-    assert code == 0, err
-    assert "warning: left out" not in err
-    return " ".join(out.split())
+        cli.cli.main([*command, "--params", PARAMS], standalone_mode=False)
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        cli.cli.main(["evaluate", "--params", PARAMS], standalone_mode=False)
+    assert "warning: left out" not in err.getvalue()
+    return " ".join(out.getvalue().split())
+
+
+@pytest.fixture
+def summary(pipeline: Callable[..., Any], labelled: tuple[Path, str], tmp_path: Path) -> str:
+    """A copy of that run, the working directory of the test: what `evaluate` printed of it."""
+    root, printed = labelled
+    shutil.copytree(root, tmp_path, dirs_exist_ok=True)
+    return printed
 
 
 def test_every_system_is_what_its_record_says(

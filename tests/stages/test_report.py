@@ -549,22 +549,3 @@ def test_a_run_that_has_not_begun_has_a_page(pipeline: Callable[..., Any], tmp_p
     html5lib.HTMLParser(strict=True).parse(text)
     for command in ("extract", "train", "score", "ensemble", "evaluate"):
         assert f"<code>pipeline {command}</code>" in text
-
-
-def test_metrics_of_older_scores_are_refused(
-    run: Any, refused: Callable[..., str], tmp_path: Path
-) -> None:
-    file = tmp_path / "results" / "metrics.json"
-    metrics = json.loads(file.read_text())
-    metrics["vse2ad-RG-bigru-s0"]["record"]["facts"]["members"][0]["checkpoint"] = "older"
-    file.write_text(json.dumps(metrics))
-    assert "pipeline evaluate" in refused("report")
-
-
-def test_scores_of_another_head_are_refused(
-    run: Any, refused: Callable[..., str], tmp_path: Path
-) -> None:
-    (tmp_path / "heads" / "sample" / "vse2ad-grid-bigru-s0" / "best.safetensors").write_bytes(
-        b"another"
-    )
-    assert "best.safetensors: changed after it was written" in refused("report")
