@@ -266,7 +266,7 @@ def test_what_all_tasks_share_is_small_and_sent_without_a_warning(
 
     def noted(self: Any, *arguments: Any, common: bytes, **more: Any) -> Any:
         sizes.append(len(common))
-        return each(self, *arguments, common=common + bytes(10**8), **more)
+        return each(self, *arguments, common=common + bytes(2 * 10**7), **more)
 
     monkeypatch.setattr(cluster.DaskExecutor, "each", noted)
     with (
