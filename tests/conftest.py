@@ -23,7 +23,7 @@ from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore
 
 # Its fixtures are there for all tests.
-pytest_plugins = ["command_line"]
+pytest_plugins = ["command_line", "quick"]
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 
 

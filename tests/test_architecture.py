@@ -111,15 +111,18 @@ def is_command_line(name: str) -> bool:
     return name in COMMAND_LINE or name.startswith("stages.commands.")
 
 
+@pytest.mark.slow
 def test_imports_point_one_way() -> None:
     assert {module(file): wrong for file in FILES if (wrong := against_the_rules(file))} == {}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("graph", [GRAPH, rooms()], ids=["files", "rooms"])
 def test_no_circles(graph: dict[str, set[str]]) -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError with the circle
 
 
+@pytest.mark.specification
 def test_architecture_lists_the_rooms_and_each_imports_only_those_above_it() -> None:
     listed = re.findall(
         r"^\| `(\w+/\w+)(?:/|\.py)` \|",
@@ -202,6 +205,7 @@ def test_no_two_test_files_are_called_alike() -> None:
     assert sorted({*names}) == sorted(names)
 
 
+@pytest.mark.slow
 def test_yaml_and_json_are_parsed_within_limits() -> None:
     parsing = {
         module(file)

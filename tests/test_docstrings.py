@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 FILES = sorted(file for file in ROOT.glob("pipeline/**/*.py") if "extensions" not in file.parts)
 NOTHING = {"None", "NoReturn", "Iterator[None]"}
@@ -192,6 +194,7 @@ def public(tree: ast.Module, exported: set[str]) -> Iterator[tuple[str, list[str
                     )
 
 
+@pytest.mark.slow
 def test_public_docstrings_have_one_form() -> None:
     found = {
         f"{file.relative_to(ROOT)} {name}": wrong

@@ -69,6 +69,7 @@ for module in list(sys.modules.values()):
 """
 
 
+@pytest.mark.slow
 def test_a_matrix_is_measured_by_few_files(tmp_path: Path) -> None:
     captions = np.repeat(np.eye(20), 5, axis=1)
     np.save(tmp_path / "scores.npy", captions + np.linspace(0, 0.5, 100))

@@ -70,6 +70,7 @@ def first(installed: Path) -> Path:
     return installed / "first"
 
 
+@pytest.mark.specification
 @pytest.mark.usefixtures("first")
 def test_a_packages_part_is_built_by_its_name() -> None:
     assert "min" in pooling.POOLINGS

@@ -20,6 +20,7 @@ from pipeline.make.heads.pooling import POOLINGS
 MADE_BY = {"poolings/gpo": 1, "training": 1}
 
 
+@pytest.mark.specification
 def test_a_raised_version_is_seen_in_what_it_made_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     before = artefacts.versions("training", (POOLINGS, "gpo"))
     assert before == MADE_BY

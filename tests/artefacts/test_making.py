@@ -78,6 +78,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+@pytest.mark.specification
 def test_an_artefact_is_made_once(tmp_path: Path) -> None:
     folder = tmp_path / "tray"
     assert make(folder) is not None
@@ -153,6 +154,7 @@ def test_an_interrupted_block_leaves_the_artefact_that_was_there(tmp_path: Path)
     assert Artefact.open(folder, "cups.txt").record.request["size"] == 1
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("replaces", [False, True])
 def test_an_interrupted_block_is_resumed(tmp_path: Path, replaces: bool) -> None:
     folder, request = tmp_path / "tray", TrayRequest(size=2)
@@ -202,6 +204,7 @@ def test_what_a_killed_process_left_is_not_resumed_unless_that_is_wanted(tmp_pat
     assert names(tmp_path) == ["tray"]
 
 
+@pytest.mark.specification
 def test_a_file_is_not_replaced_by_an_artefact(tmp_path: Path) -> None:
     (tmp_path / "tray").write_text("precious")
     with pytest.raises(InputError, match="exists and is a file"):
@@ -275,6 +278,7 @@ def test_a_damaged_record_is_no_leave_to_throw_the_rest_away(tmp_path: Path) -> 
     assert make(folder) is not None
 
 
+@pytest.mark.specification
 def test_identity_does_not_depend_on_the_machine_and_does_on_bytes(tmp_path: Path) -> None:
     for name, text, machine in (("a", "cups", "one"), ("b", "cups", "two"), ("c", "plates", "one")):
         with making(tmp_path / name, TrayRequest(), manifest(), {"processor": machine}) as draft:
@@ -300,6 +304,7 @@ def test_what_is_below_a_folder_is_not_what_begins_with_its_name() -> None:
     assert records.below(record, "c", "ab") == ["ab", "c/a"]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("field", ["request", "facts", "contents", "machines", "finished", "kind"])
 def test_an_edited_record_is_refused(tmp_path: Path, field: str) -> None:
     make(tmp_path / "tray")

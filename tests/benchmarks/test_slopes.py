@@ -48,12 +48,14 @@ def test_a_step_may_be_too_dear_at_any_slope(
     assert ("too" in capsys.readouterr().out) is bool(said)
 
 
+@pytest.mark.slow
 def test_all_steps_are_done(tmp_path: Path) -> None:
     found = slopes.work(1100, tmp_path)
     assert found.keys() == slopes.STEPS.keys()
     assert all(100 < cost.megabytes < 2000 for cost in found.values())
 
 
+@pytest.mark.slow
 def test_photographs_that_were_read_once_are_known(tmp_path: Path) -> None:
     project = slopes.Project(3, tmp_path)
     project.annotate()

@@ -16,6 +16,7 @@ from pipeline.foundation.parts.errors import InputError
 SIZE = (4, 6, 8)  # pairs, width, dim
 
 
+@pytest.mark.slow
 def test_products_alone_are_those_of_the_step() -> None:
     def flops(name: str) -> int:
         step = training_step.training_step(name, *SIZE)

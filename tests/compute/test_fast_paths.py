@@ -30,6 +30,7 @@ def sums() -> tuple[torch.Tensor, ...]:
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("compute", [gpo_and_its_gradient, sums])
 def test_both_ways_give_the_same_numbers(
     compute: Callable[[], tuple[torch.Tensor, ...]], monkeypatch: pytest.MonkeyPatch

@@ -28,6 +28,7 @@ PAGES = 32 * 2**20 // 4096
 """Of the tensor."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     sys.platform != "linux", reason="only glibc's allocator keeps memory on request"
 )

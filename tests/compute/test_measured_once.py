@@ -32,6 +32,7 @@ def in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Callable[[], float]:
     return ask
 
 
+@pytest.mark.specification
 def test_processes_go_by_the_first_measurement(
     file: Path, in_a_new_process: Callable[[], float]
 ) -> None:

@@ -37,6 +37,7 @@ def numbers(text: str) -> list[float]:
     return [float(number) for number in re.findall(r"[-+]?[0-9.]+", text)]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", TABLES)
 def test_differences_over_seeds_are_welchs(name: str) -> None:
     rows = rows_of(name)

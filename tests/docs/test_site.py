@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from pages import ROOT
 
 
+@pytest.mark.slow
 def test_it_builds_without_a_broken_link_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],

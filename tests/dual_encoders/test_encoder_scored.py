@@ -18,6 +18,7 @@ from pipeline.make.dual_encoders.base import Usage
 from pipeline.make.dual_encoders.embedding import embed_part
 
 
+@pytest.mark.slow
 def test_its_scores_are_products_of_what_it_embeds(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:

@@ -170,6 +170,7 @@ def test_both_sides_have_length_1_in_a_loss(job: TuningJob) -> None:
             torch.testing.assert_close(vectors.norm(dim=1), torch.ones(len(vectors)))
 
 
+@pytest.mark.specification
 def test_similarities_are_scaled_by_100_at_most_and_shifted_by_the_bias() -> None:
     seen: list[torch.Tensor] = []
 
@@ -224,6 +225,7 @@ def test_its_record_says_what_it_was_made_from_and_again_there_is_nothing_to_do(
         train(replace(job, recipe=tuning("projections", "learning_rate=0.02")), on_step=trained)
 
 
+@pytest.mark.specification
 def test_test_is_never_read(job: TuningJob, scenes: Manifest, tmp_path: Path) -> None:
     folder = tmp_path / "without-test"
     used = scenes.images[scenes.images["split"] != "test"]["file"]
@@ -295,6 +297,7 @@ def test_weights_of_other_names_are_refused(job: TuningJob) -> None:
         course.model.load_state_dict({**state, "odd": torch.zeros(1)})
 
 
+@pytest.mark.specification
 def test_merged_adapters_give_the_same_vectors(job: TuningJob) -> None:
     check_merged_adapters(replace(job, recipe=tuning("lora")))
 

@@ -39,6 +39,7 @@ def large_shard(path: Path) -> None:
 WRITERS = [large_text, large_checkpoint, large_shard]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("write", WRITERS)
 def test_on_a_full_disk_the_earlier_file_stays_and_the_error_names_it(
     write: object, tmp_path: Path
@@ -66,6 +67,7 @@ def test_the_umask_says_who_may_read(write: object, umask: int, mode: int, tmp_p
     assert not leftover.exists()
 
 
+@pytest.mark.specification
 def test_what_is_interrupted_leaves_the_earlier_file_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
 

@@ -141,6 +141,7 @@ def test_a_member_with_holes_is_refused_by_its_reason(tmp_path: Path) -> None:
         containers.opened(path).read("a.jpg")
 
 
+@pytest.mark.slow
 def test_columns_that_are_too_many_or_of_one_name_are_refused(tmp_path: Path) -> None:
     one = pa.array(["a dog"])
     for name, names, expected in (
@@ -153,6 +154,7 @@ def test_columns_that_are_too_many_or_of_one_name_are_refused(tmp_path: Path) ->
             containers.opened(path)
 
 
+@pytest.mark.slow
 def test_a_row_of_millions_of_captions_is_refused_before_they_are_objects(tmp_path: Path) -> None:
     path, count = tmp_path / "0.parquet", 5_000_000
     numbers = pa.array(np.zeros(count, np.int8))
@@ -164,6 +166,7 @@ def test_a_row_of_millions_of_captions_is_refused_before_they_are_objects(tmp_pa
         next(opened.batches([0], 1))
 
 
+@pytest.mark.slow
 def test_a_dictionary_does_not_become_gigabytes(tmp_path: Path) -> None:
     path = tmp_path / "0.parquet"
     photograph = pa.array([b"x" * 1_000_000] * 400).dictionary_encode()

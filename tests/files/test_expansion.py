@@ -27,6 +27,7 @@ def test_a_file_is_read_as_it_was_before_it_was_packed(content: bytes, tmp_path:
             assert file.read() == content
 
 
+@pytest.mark.slow
 def test_a_gzip_of_one_line_is_refused_before_it_takes_the_memory(tmp_path: Path) -> None:
     file = tmp_path / "bomb.csv.gz"
     with gzip.open(file, "wb", compresslevel=1) as packed:

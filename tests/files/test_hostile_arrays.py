@@ -79,6 +79,7 @@ NPY = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("what", NPY)
 def test_a_hostile_npy_is_refused_in_one_line(what: str, tmp_path: Path) -> None:
     content, said = NPY[what]
@@ -164,6 +165,7 @@ METADATA = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("what", METADATA)
 def test_hostile_metadata_are_refused_before_memory_is_taken(what: str, tmp_path: Path) -> None:
     changes, said = METADATA[what]
@@ -279,6 +281,7 @@ BOMBS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_chunk_does_not_inflate_beyond_its_shape(kind: str) -> None:
     assert zarr_arrays.decode(kind, bytes(BOMBS[kind](bytes(80))), 80) == bytes(80)

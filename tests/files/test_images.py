@@ -58,6 +58,7 @@ def test_modes_and_names(tmp_path: Path, name: str, mode: str) -> None:
     assert corners(decoded) == [RED, GREEN, BLUE, WHITE]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_exif_orientation_is_applied(tmp_path: Path, orientation: int) -> None:
     undo = {
@@ -86,6 +87,7 @@ def test_grey_and_transparency(tmp_path: Path) -> None:
     assert images.decode(tmp_path / "clear.png").getpixel((0, 0)) == WHITE
 
 
+@pytest.mark.specification
 def test_sixteen_bits_keep_their_range(tmp_path: Path) -> None:
     values = np.array([[0, 32768], [65535, 257]], dtype=np.uint16)
     Image.fromarray(values).save(tmp_path / "deep.png")
@@ -139,6 +141,7 @@ def jpeg() -> bytes:
     return file.getvalue()
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("content", "said"),
     [

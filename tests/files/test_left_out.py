@@ -89,6 +89,7 @@ def test_nothing_is_left_out_where_that_is_asked_for() -> None:
         left_out.check(1000)
 
 
+@pytest.mark.slow
 def test_a_long_list_is_not_in_memory(tmp_path: Path) -> None:
     left_out = LeftOut()
     tracemalloc.start()

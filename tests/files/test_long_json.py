@@ -109,6 +109,7 @@ def test_json_without_the_list_is_told_from_what_is_no_json(text: str) -> None:
             list(long_json.members([text]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "name", "lists"), [('{"images": [', "", ["images"]), ("{", '"name": ', [])]
 )

@@ -229,6 +229,7 @@ def test_what_wrappers_and_trainers_add_is_taken_off(bert: Path, tmp_path: Path,
             assert torch.equal(value, expected[name]), name
 
 
+@pytest.mark.slow
 def test_other_weights_than_those_of_its_configuration_are_refused(
     bert: Path, tmp_path: Path
 ) -> None:

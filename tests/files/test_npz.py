@@ -32,6 +32,7 @@ def member(array: np.ndarray, version: tuple[int, int] | None = None) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("write", [np.savez, np.savez_compressed])
 def test_arrays_are_those_of_numpy(write: Callable[..., None], tmp_path: Path) -> None:
     write(tmp_path / "a.npz", **ARRAYS)
@@ -94,6 +95,7 @@ def test_a_member_that_is_not_what_it_declares(offset: int, value: int, said: st
         read(member(ARRAYS["long"]), change=lambda content: central(content, offset, value))
 
 
+@pytest.mark.specification
 def test_a_small_file_that_would_become_large() -> None:
     """Of a header that tells of 4 GB nothing is allocated."""
     stream = io.BytesIO()

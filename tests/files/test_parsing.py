@@ -152,6 +152,7 @@ def test_a_card_says_what_to_write(card: str, said: str, tmp_path: Path) -> None
         manifest.dataset("mine", tmp_path)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "text",
     [

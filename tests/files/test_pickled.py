@@ -169,6 +169,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_pickle_is_refused_in_one_line(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ READERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
 NAMES = {"checkpoint": "last.safetensors", "header": "zarr.json"}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("reader", READERS)
 def test_a_pipe_is_refused(reader: str, tmp_path: Path) -> None:
     pipe = tmp_path / NAMES.get(reader, "a-file")

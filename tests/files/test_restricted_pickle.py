@@ -75,6 +75,7 @@ class Bomb:
         return self.call, self.arguments
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("call", "named"),
     [

@@ -20,6 +20,7 @@ from pipeline.run.report.figures import drawing
 FORMULA = "=HYPERLINK(1)"
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("value", "written"),
     [

@@ -42,6 +42,7 @@ def missing_file_behind_a_link(folder: Path) -> Path:
     return folder / "target"
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "make", [file_behind_a_link, file_behind_two_links, missing_file_behind_a_link]
 )

@@ -112,6 +112,7 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_file_is_refused_in_one_line(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +155,7 @@ def test_what_is_right_is_read(tmp_path: Path) -> None:
 OLD = {"_use_new_zipfile_serialization": False}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("options", [{}, OLD])
 def test_what_torch_wrote_is_read(tmp_path: Path, options: dict[str, Any]) -> None:
     """Also beside NumPy's arrays, which torch alone refuses."""

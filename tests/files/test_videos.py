@@ -33,6 +33,7 @@ def pictures(count: int) -> list[Image.Image]:
     return [picture(number) for number in range(count)]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "codec", "options"),
     [
@@ -329,6 +330,7 @@ def test_spoilt_bytes_are_seen_where_a_wanted_frame_is_in_them(
             videos.frames(made, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cluster", "part"),
     [(1, (None, None)), (40, (0.5, None)), (-1, (0.5, None)), (40, (0.5, 15.0))],
@@ -365,6 +367,7 @@ def test_an_unknown_codec_is_said(tmp_path: Path) -> None:
         videos.frames(made, 5)
 
 
+@pytest.mark.slow
 def test_broken_bytes_give_frames_or_a_reason(tmp_path: Path) -> None:
     """Of 60 files that differ in five bytes, of which every third is cut besides."""
     content = encode(tmp_path / "a.mp4", pictures(12), bf=2).read_bytes()
@@ -408,6 +411,7 @@ def test_playlists_open_no_other_file(tmp_path: Path) -> None:
             videos.frames(tmp_path / name, 5)
 
 
+@pytest.mark.slow
 def test_decoding_starts_no_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Codecs and scalers start as many as there are cores, in each worker and for each clip, unless
     told not to.
@@ -455,6 +459,7 @@ def test_a_strip_of_frames(tmp_path: Path) -> None:
     assert GalleryFile(str(made), "video", 0.04, 0.12).title == "a.mp4, 0.04 s to 0.12 s"
 
 
+@pytest.mark.slow
 def test_a_film_is_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = encode(tmp_path / "long.mkv", pictures(20) * 20, g=10)
     alive, decoded = [], videos._frames

@@ -92,6 +92,7 @@ def test_weights_that_are_no_safetensors_are_fetched_instead_where_that_is_said(
         ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("file", ["model.safetensors", "pytorch_model.bin"])
 def test_weights_of_the_hub_with_other_bytes_are_refused(
     cache: Path, monkeypatch: pytest.MonkeyPatch, file: str

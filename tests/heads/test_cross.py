@@ -62,6 +62,7 @@ def scored(model: CrossEncoder, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     return logits
 
 
+@pytest.mark.slow
 def test_a_pairs_cosine_is_of_words_and_items_that_see_each_other(
     checkpoint: Path, batch: dict[str, torch.Tensor]
 ) -> None:
@@ -79,6 +80,8 @@ def test_a_pairs_cosine_is_of_words_and_items_that_see_each_other(
         torch.testing.assert_close(found[row, 1] - found[row, 0], cosine / 0.05, atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 @pytest.mark.parametrize("image_norm", [False, True])
 def test_a_pair_is_one_sequence_through_berts_own_parts(
     checkpoint: Path, batch: dict[str, torch.Tensor], image_norm: bool
@@ -130,6 +133,7 @@ def test_padding_and_the_rest_of_a_batch_have_no_effect(
         torch.testing.assert_close(scored(model, alone)[0], found[row], atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 def test_each_side_alone_is_the_mean_of_all_positions(
     checkpoint: Path, batch: dict[str, torch.Tensor]
 ) -> None:
@@ -145,6 +149,7 @@ def test_each_side_alone_is_the_mean_of_all_positions(
     torch.testing.assert_close(found[1], normalize(states[0].mean(0), dim=0), atol=1e-5, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("score", ["classifier", "cosine"])
 def test_regions_and_pieces_beyond_the_limits_are_cut(
     checkpoint: Path, batch: dict[str, torch.Tensor], score: str
@@ -179,6 +184,7 @@ def test_regions_and_pieces_beyond_the_limits_are_cut(
             cross(checkpoint, **wrong)
 
 
+@pytest.mark.slow
 def test_half_of_the_layers_are_every_second_one(checkpoint: Path) -> None:
     half, whole = cross(checkpoint, layers=[0, 2]), cross(checkpoint)
     assert len(half.bert.encoder.layer) == 2

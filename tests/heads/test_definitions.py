@@ -146,6 +146,7 @@ def test_every_pooling_has_a_definition() -> None:
     assert set(VARIANTS) - set(DEFINITIONS) == {"gpo-data-dependent", "gpo-transformer-of-data"}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("variant", DEFINITIONS)
 @pytest.mark.parametrize("count", [1, 3, 9])
 def test_it_is_what_its_definition_says(variant: str, count: int) -> None:

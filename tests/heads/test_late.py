@@ -47,6 +47,7 @@ def attended(items: np.ndarray, words: np.ndarray) -> float:
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(("form", "by_hand"), [("max", best), ("attention", attended)])
 def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> None:
     model = late(form=form)

@@ -76,6 +76,7 @@ def run(pooling: Pooling, items: Tensor, counts: Tensor) -> tuple[Tensor, Tensor
     )
 
 
+@pytest.mark.specification
 @every_variant
 @pytest.mark.parametrize(
     "values", [[torch.nan, torch.inf, -torch.inf, 1e38], [1e37, -1e37, 7.0, 0.0]]
@@ -264,6 +265,7 @@ def test_a_random_balance_is_kept_by_the_state_dict() -> None:
     torch.testing.assert_close(second(items, counts), first(items, counts), rtol=0, atol=0)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "options", "millions"),
     [
@@ -292,6 +294,7 @@ def test_the_mlp_and_the_bigru_differ_in_knowing_the_size() -> None:
         assert torch.allclose(ratio, ratio[0].expand(4), rtol=1e-4) != knows
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -44,6 +44,7 @@ def _several_chunks(
     torch.set_num_threads(threads)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("slots", [1, 2, 36, 256, 257, 1000])
 def test_the_sort_is_exact(slots: int) -> None:
     torch.manual_seed(slots)

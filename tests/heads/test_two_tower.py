@@ -21,6 +21,7 @@ SETTINGS = settings.load(
 )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("feature", ["region", "grid", "patch"])
 def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     torch.manual_seed(0)
@@ -43,6 +44,7 @@ def test_unit_vectors_that_padding_does_not_change(feature: str) -> None:
     )
 
 
+@pytest.mark.specification
 def test_region_projection_is_a_line_plus_an_mlp_of_half_the_width() -> None:
     built = projection.build("region", 6, 8)
     assert {name: tuple(value.shape) for name, value in built.named_parameters()} == {
@@ -67,6 +69,7 @@ def test_half_precision_features_are_taken() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_long_caption_does_not_lengthen_the_padding_of_others() -> None:
     torch.manual_seed(0)
     model = TwoTower(

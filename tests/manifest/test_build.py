@@ -55,6 +55,7 @@ def build(folder: Path, images: Any) -> Manifest:
     return manifest.build("mine", folder, file)
 
 
+@pytest.mark.specification
 def test_karpathy_keeps_order_ids_and_any_number_of_captions(folder: Path) -> None:
     images = [
         entry(2, split="test", cocoid=99),
@@ -107,6 +108,7 @@ def test_images_are_found_from_another_working_directory(
     assert found == Path(folder.name) / "photographs"
 
 
+@pytest.mark.specification
 def test_digests_tell_what_changed(folder: Path) -> None:
     one = build(folder, [entry(0), entry(1)])
     captioned = build(folder, [entry(0), entry(1, sentences=[{"raw": "other", "sentid": 10}])])
@@ -171,6 +173,7 @@ def test_pieces_are_the_split_cut_in_time_of_its_captions() -> None:
     assert 0 < numbers[1] < 12 * numbers[0]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("images", "said"),
     [
@@ -218,6 +221,7 @@ def test_karpathy_refuses(folder: Path, images: Any, said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.specification
 def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     secret = picture(tmp_path / "secret.png")
     (folder / "link.png").symlink_to(secret)
@@ -225,6 +229,7 @@ def test_a_link_out_of_the_folder_is_refused(folder: Path, tmp_path: Path) -> No
         build(folder, [entry(0, filename="link.png")])
 
 
+@pytest.mark.specification
 def test_csv(folder: Path) -> None:
     file = folder.parent / "captions.csv"
     file.write_text(
@@ -240,6 +245,7 @@ def test_csv(folder: Path) -> None:
     assert len(manifest.build("mine", folder, file).split("test").image_ids) == 4
 
 
+@pytest.mark.slow
 def test_a_long_csv_is_never_held_as_python_objects(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,6 +304,7 @@ def test_a_csv_of_any_system(folder: Path, end: str) -> None:
     ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("text", "said"),
     [

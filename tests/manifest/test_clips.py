@@ -34,6 +34,7 @@ def build(folder: Path, *lines: str) -> Manifest:
     return manifest.build("mine", folder, file, manifest.Reading(kind="video"))
 
 
+@pytest.mark.specification
 def test_clips_are_parts_of_files(folder: Path) -> None:
     table = build(folder, *LINES)
     assert table.kind == "video"

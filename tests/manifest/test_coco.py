@@ -52,6 +52,7 @@ def write(path: Path, **tree: Any) -> Path:
     return path
 
 
+@pytest.mark.specification
 def test_captions_of_a_split(folder: Path) -> None:
     made = build(
         "coco", folder / "val2014", write(folder / "captions_val2014.json", annotations=CAPTIONS)
@@ -96,6 +97,7 @@ def test_annotations_may_stand_before_the_images(folder: Path) -> None:
     assert build("coco", folder / "val2014", other).table.equals(made.table)
 
 
+@pytest.mark.slow
 def test_captions_are_never_held_as_python_objects(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,12 +77,14 @@ def annotations(folder: Path, *addresses: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_unasked(site: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"given by address only.*download them with --fetch"):
         build("web", tmp_path, annotations(tmp_path, f"{site}/a.jpg"))
     assert Site.seen == []
 
 
+@pytest.mark.slow
 def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"could fetch none of 1 image.*127\.0\.0\.1 is not a public address"
@@ -91,6 +93,7 @@ def test_nothing_is_fetched_from_this_machine_or_network(site: str, tmp_path: Pa
     assert Site.seen == []
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("address", "public"),
     [
@@ -113,6 +116,7 @@ def test_public_addresses(address: str, public: bool) -> None:
     assert fetch.is_public(address) == public
 
 
+@pytest.mark.slow
 def test_photographs_become_files_and_lost_ones_are_named(
     site: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +142,7 @@ def test_photographs_become_files_and_lost_ones_are_named(
     assert "/a.jpg" not in Site.seen  # what is there is not fetched again
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("address", "said"),
     [

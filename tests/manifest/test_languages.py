@@ -56,6 +56,7 @@ def pack(path: Path, text: str) -> None:
     path.write_bytes(gzip.compress(text.encode()))
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("below", ["", "data"])
 def test_multi30k_has_twelve_captions_an_image(clone: Path, below: str) -> None:
     said: list[str] = []

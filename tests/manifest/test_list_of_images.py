@@ -120,6 +120,7 @@ def test_a_damaged_list_is_made_again(rows: Rows, damage: Callable[[bytes], byte
     assert rows.read == 2
 
 
+@pytest.mark.slow
 def test_no_damaged_value_is_taken(rows: Rows) -> None:
     made = rows.write().images
     content = rows.list.read_bytes()

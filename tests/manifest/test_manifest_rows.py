@@ -82,6 +82,7 @@ def test_the_digest_is_that_of_a_json_list_a_row(known: Manifest) -> None:
     assert known.digest == digest([listed, {}])
 
 
+@pytest.mark.slow
 def test_the_captions_of_a_split_are_not_held_as_python_objects(tmp_path: Path) -> None:
     ids = np.repeat(np.arange(4000), 5)
     rows = pd.DataFrame(
@@ -228,6 +229,7 @@ def test_an_open_manifest_is_the_file_that_was_opened(known: Manifest, tmp_path:
     assert other.rows(["caption"])["caption"].tolist() == captions
 
 
+@pytest.mark.slow
 def test_columns_of_hostile_names_are_found_in_time_that_grows_with_them() -> None:
     digits, began = "9" * 50_000 + "x", time.process_time()
     many = [f"column {number}" for number in range(200_000)]

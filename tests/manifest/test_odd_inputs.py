@@ -453,6 +453,7 @@ REFUSED: dict[str, tuple[Example, str]] = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", REFUSED)
 def test_it_is_refused_with_what_is_there(name: str, tmp_path: Path) -> None:
     example, said = REFUSED[name]

@@ -52,6 +52,7 @@ def card_of(**stated: Any) -> Dataset:
     return Dataset.model_validate({**manifest.dataset("own", Path()).model_dump(), **stated})
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("stated", "differing", "alike"),
     [

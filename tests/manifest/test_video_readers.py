@@ -91,6 +91,7 @@ def test_msrvtt(tmp_path: Path) -> None:
     assert alone.images["file"].tolist() == ["video1.mp4"]
 
 
+@pytest.mark.specification
 def test_msrvtt_1ka(tmp_path: Path) -> None:
     dump(
         tmp_path / "MSRVTT_data.json",

@@ -125,6 +125,7 @@ def test_members_of_members_are_followed(
     assert DIFFERS in {step.verdict for step in steps}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(("added", "verdict"), [(0.0, MATCHES), (1e-6, MATCHES), (1e-4, DIFFERS)])
 def test_every_cell_is_compared_with_that_of_the_embeddings(
     added: float, verdict: str, tmp_path: Path, rng: np.random.Generator
@@ -149,6 +150,7 @@ def test_every_cell_is_compared_with_that_of_the_embeddings(
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("key", "value", "differ"),
     [

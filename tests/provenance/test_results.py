@@ -42,6 +42,7 @@ def of_another_system(entries: dict[str, Any]) -> None:
     entries["worse"]["record"]["made_from"] = entries["better"]["record"]["made_from"]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "change", [copied, edited, of_other_hits, of_another_protocol, of_another_system]
 )
@@ -64,6 +65,7 @@ def test_a_changed_entry_is_refused(
         results.read(file)
 
 
+@pytest.mark.specification
 def test_a_removed_entry_is_missed(tmp_path: Path) -> None:
     file = tmp_path / "metrics.json"
     names = ["better", "worse"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -129,8 +130,11 @@ def member(
     }
 
 
+@functools.cache
 def everything() -> dict[str, Any]:
-    """Systems of every recipe that a table knows, on benchmarks and on other data."""
+    """Systems of every recipe that a table knows, on benchmarks and on other data: only to be
+    read.
+    """
     papers = {
         "region": "butd-10-100",
         "grid": "grid16-butd_resnet101",
@@ -195,3 +199,9 @@ def built(
         read_metrics(measured), throughput or {}, synthetic, read_metrics(recorded or {})
     )
     return TABLES.find(name)(results, request or TableRequest())
+
+
+@functools.cache
+def of_everything(name: str, delta: bool = False) -> Table:
+    """A table of everything, built once for all tests."""
+    return built(name, everything(), TableRequest(delta=delta))

@@ -54,6 +54,7 @@ def plain(html: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html.partition("<body>")[2]))
 
 
+@pytest.mark.specification
 def test_it_has_numbers_ranks_worst_queries_and_its_origin() -> None:
     text = plain(page(good()))
     assert "12 images and 60 captions" in text
@@ -142,6 +143,7 @@ def test_folds_show_queries_of_the_whole_pool() -> None:
     assert "image 3" in text
 
 
+@pytest.mark.slow
 def test_splits_that_nothing_compares_have_no_section() -> None:
     assert "Across splits" not in plain(page(good(), leaks=None))
     assert "Across splits Not known" in plain(page(good(), leaks=()))
@@ -150,6 +152,7 @@ def test_splits_that_nothing_compares_have_no_section() -> None:
     )
 
 
+@pytest.mark.specification
 def test_text_from_data_is_escaped_and_nothing_is_loaded() -> None:
     captions = ["<script>alert(1)</script>"] * 60
     html = page(good(), card.Items(captions), leaks=("<b>x</b>",))

@@ -51,6 +51,7 @@ def test_unknown_figure_is_refused_with_the_known_ones(tmp_path: Path) -> None:
         draw("pie", tmp_path)
 
 
+@pytest.mark.slow
 def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_path: Path) -> None:
     head(tmp_path, "a0", [10, 20], objective=ADOPT, seed=0)
     head(tmp_path, "a1", [20, 40], objective=ADOPT, seed=1)
@@ -68,6 +69,7 @@ def test_training_curve_compares_heads_that_differ_in_the_objective_alone(tmp_pa
     assert "up to 2 seeds" in drawing.caption
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "label"),
     [
@@ -88,6 +90,7 @@ def test_training_curve_says_when_the_triplet_loss_becomes_hard(
     assert legend.get_window_extent().x1 <= drawing.figure.bbox.x1
 
 
+@pytest.mark.slow
 def test_with_both_triplet_losses_the_papers_is_drawn(tmp_path: Path) -> None:
     head(tmp_path, "a", [10, 20], objective=ADOPT)
     head(
@@ -101,6 +104,7 @@ def test_with_both_triplet_losses_the_papers_is_drawn(tmp_path: Path) -> None:
     assert set(draw("training_curve", tmp_path).numbers["head"]) == {"a", "b", "published"}
 
 
+@pytest.mark.slow
 def test_negatives_by_both_readings_of_k_are_drawn_together(tmp_path: Path) -> None:
     head(tmp_path, "a", [1], negatives=[[63, 61]])
     head(tmp_path, "other-margin", [1], recipe="mine", objective=RELEASED | {"margin": 0.1})
@@ -241,6 +245,7 @@ def test_data_dependent_coefficients_are_not_drawn(tmp_path: Path) -> None:
         draw("pooling_coefficients", tmp_path)
 
 
+@pytest.mark.slow
 def test_kmax_grid_places_heads_by_their_settings(tmp_path: Path) -> None:
     def kmax(k: int) -> dict[str, Any]:
         return {"name": "kmax", "k": k}
@@ -260,6 +265,7 @@ def test_kmax_grid_places_heads_by_their_settings(tmp_path: Path) -> None:
     assert shown == {(0, 0): "10.0", (0, 1): "40.0", (1, 0): "20.0", (2, 0): "30.0"}
 
 
+@pytest.mark.slow
 def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: Path) -> None:
     shipped = settings.load(Path(__file__).parents[2] / "params.yaml")
     for name, feature, *_ in heads(shipped.run).values():
@@ -281,6 +287,7 @@ def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: 
         assert len(draw(name, tmp_path).numbers)
 
 
+@pytest.mark.slow
 def test_retrieval_time_draws_what_was_timed(tmp_path: Path) -> None:
     pools = [
         {"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2}
@@ -355,6 +362,7 @@ def test_photographs_make_a_small_pdf(tmp_path: Path) -> None:
     assert (tmp_path / "retrieved.pdf").stat().st_size < 300_000
 
 
+@pytest.mark.slow
 def test_a_figure_with_serifs_has_the_papers_kind_of_font(tmp_path: Path) -> None:
     head(tmp_path, "a", [1, 2], negatives=[[9], [8]])
     inputs = figures.FigureInputs("data", heads=read_heads(tmp_path))
@@ -392,6 +400,7 @@ def test_a_pool_without_successes_and_failures_is_left_out(tmp_path: Path) -> No
             draw(name, tmp_path, gallery=small)
 
 
+@pytest.mark.slow
 def test_a_photograph_that_is_gone_is_said_in_its_place(tmp_path: Path) -> None:
     def gone(row: int) -> Image.Image:
         raise ImageError("no such file")
@@ -429,6 +438,7 @@ def test_a_broken_head_is_refused_by_name(tmp_path: Path, broken: str) -> None:
         read_heads(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_full_disk_names_the_figures_file(tmp_path: Path) -> None:
     head(tmp_path / "heads", "a", [1, 2])
     drawing = draw("negatives", tmp_path / "heads")

@@ -28,6 +28,7 @@ def rows(column: Column, *values: str, groups: str = "") -> list[ResultRow]:
     ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("values", "best"),
     [

@@ -40,6 +40,7 @@ def gallery(untrained: list[str]) -> Gallery:
     return Gallery(pool, list("abcdef"), list("xyz"), lambda row: Image.new("RGB", (40, 20)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("run", "shown"),
     [
@@ -81,6 +82,7 @@ def test_coefficients_are_of_the_run_or_of_the_papers_recipe(
     assert sorted(set(draw("pooling_coefficients", tmp_path, run=run).numbers["head"])) == shown
 
 
+@pytest.mark.slow
 def test_negatives_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path) -> None:
     for recipe in ("mine", "vse2ad", "vse2ad-gpo"):
         head(tmp_path, f"a-{recipe}", [1, 2], recipe=recipe)
@@ -90,6 +92,7 @@ def test_negatives_are_of_the_run_or_of_the_papers_recipe(tmp_path: Path) -> Non
     }
 
 
+@pytest.mark.slow
 def test_the_curve_is_of_the_run_if_it_can_be(tmp_path: Path) -> None:
     for recipe, pooling in (("vse2ad", "adpool"), ("mine", "mean")):
         for objective in (ADOPT, TRIPLET):
@@ -175,6 +178,7 @@ def test_only_a_head_of_the_run_must_be_readable(tmp_path: Path) -> None:
         read_heads(tmp_path, ["ours"])
 
 
+@pytest.mark.slow
 def test_captions_without_spaces_and_in_wide_letters_fit(tmp_path: Path) -> None:
     long = ["x" * 300, "中" * 300, "word " * 60, "a", "b", "c"]
     shown = draw("retrieved_captions", tmp_path, gallery=replace(gallery([]), captions=long))

@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import Decimal
 
 import pytest
-from invented import built, everything, system
+from invented import built, of_everything, system
 
 from pipeline.foundation.evaluation.statistics.letters import LETTERS
 from pipeline.judge.tables.fitting import ACL, READABLE, Paper, Part, fit
@@ -41,11 +41,12 @@ def seeds() -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("paper", [ACL, CVPR])
 def test_every_paper_table_fits_in_type_of_eight_points_or_more(name: str, paper: Paper) -> None:
     least = {7.0} if name == "systems" else set()  # whose labels are as long as names of systems
-    for part in parts(built(name, everything(), TableRequest(delta=True)), paper):
+    for part in parts(of_everything(name, delta=True), paper):
         assert part.size in {*READABLE} | least
 
 
@@ -77,12 +78,13 @@ def test_a_table_with_deviations_is_split_by_test_set() -> None:
     assert {note.mark for note in second.panel.notes} == {"a", "b", ""}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("measured", [False, True])
 def test_notes_are_lettered_in_the_order_of_the_cells_that_refer_to_them(
     name: str, measured: bool
 ) -> None:
-    table = built(name, everything() if measured else {})
+    table = of_everything(name) if measured else built(name, {})
     for panel in (*table.panels, *(part.panel for part in parts(table))):
         cells = [cell for group in panel.groups for row in group.rows for cell in row.cells]
         letters = list(

@@ -89,6 +89,7 @@ def text_of(table: Table) -> str:
     return "\n".join(plain_text.to_text(table.panels[0]))
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "write", [latex.to_latex, markdown.to_markdown, comma_separated.to_csv, text_of, rows.to_text]
 )

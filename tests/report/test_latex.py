@@ -11,11 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from invented import built, everything
+from invented import built, of_everything
 from pylatexenc.latexwalker import LatexWalker
 
 from pipeline.foundation.parts.errors import InputWarning
 from pipeline.judge.tables import latex
+from pipeline.judge.tables.fitting import ACL, CENTIMETRE, Paper
 from pipeline.judge.tables.latex import FITTED, escape, preview, to_latex
 from pipeline.judge.tables.table import (
     Cell,
@@ -24,7 +25,6 @@ from pipeline.judge.tables.table import (
     Panel,
     RowGroup,
     Table,
-    TableRequest,
     TableRow,
 )
 from pipeline.run.report import tables
@@ -75,6 +75,7 @@ def awkward(text: str) -> Table:
     return Table("awkward", panels)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("text", AWKWARD)
 def test_any_text_parses(text: str) -> None:
     parses(escape(text))
@@ -96,10 +97,11 @@ def test_a_column_has_room_for_its_signs_and_digits(
     assert f"S[table-format={expected}]" in to_latex(Table("numbers", (panel,)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tables.TABLES)
 @pytest.mark.parametrize("delta", [False, True])
 def test_every_table_parses(name: str, delta: bool) -> None:
-    table = built(name, everything(), TableRequest(delta=delta))
+    table = of_everything(name, delta)
     source = to_latex(table)
     parses(source)
     parts = source.split(r"\begin{tabular}")[1:]
@@ -162,16 +164,18 @@ def test_bold_has_its_colour() -> None:
     )
 
 
+@pytest.mark.slow
 def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
-    source = to_latex(built("vse2ad_table1", everything()))
+    source = to_latex(of_everything("vse2ad_table1"))
     assert "S[table-format=2.1]" in source
     assert r"\bfseries 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
     assert "{{--}}" in to_latex(built("vse2ad_table2", {}))
 
 
+@pytest.mark.slow
 def test_a_difference_keeps_its_plus_and_a_wide_float_spans_the_page() -> None:
     """siunitx drops a + unless it is told not to."""
-    source = to_latex(built("vse2ad_table1", everything(), TableRequest(delta=True)))
+    source = to_latex(of_everything("vse2ad_table1", delta=True))
     first = source.split(r"\end{table")[0]
     assert r"\begin{table*}" in first
     assert "retain-explicit-plus=true" in first
@@ -193,9 +197,10 @@ def test_a_cell_without_a_digit_is_no_number(text: str) -> None:
     assert re.search(r"x & \{.+\} \\\\", source)
 
 
+@pytest.mark.slow
 def test_no_type_is_smaller_than_seven_points() -> None:
     for name in tables.TABLES:
-        source = to_latex(built(name, everything(), TableRequest(delta=True)))
+        source = to_latex(of_everything(name, delta=True))
         assert min(map(float, re.findall(r"\\fontsize\{([\d.]+)\}", source))) >= 7
         assert not re.search(r"superscript|subscript|\\tiny|\\scriptsize", source)
 
@@ -207,8 +212,9 @@ def test_a_label_is_a_name_whatever_the_data_set_is_called() -> None:
     assert r"\label{tab:my-table-50-of-}" in to_latex(Table("my_table", (panel,)))
 
 
+@pytest.mark.slow
 def test_rows_have_the_rules_that_are_asked_for() -> None:
-    table = built("vse2ad_table3", everything())
+    table = of_everything("vse2ad_table3")
     booktabs, plain = to_latex(table), to_latex(table, style="plain")
     assert booktabs.startswith(r"% Needs \usepackage{adjustbox,booktabs,siunitx,xcolor}")
     assert plain.startswith(r"% Needs \usepackage{adjustbox,siunitx,xcolor}")
@@ -219,29 +225,62 @@ def test_rows_have_the_rules_that_are_asked_for() -> None:
     ) + booktabs.count(r"\bottomrule")
 
 
+@pytest.mark.slow
 def test_what_made_the_numbers_is_a_comment() -> None:
-    source = to_latex(built("vse2ad_table1", everything()))
+    source = to_latex(of_everything("vse2ad_table1"))
     made = [line for line in source.splitlines() if "manifest 0123456789abcdef" in line]
     assert made
     assert all(line.startswith("% Test set:") for line in made)
     assert "0123456789abcdef" not in re.sub("(?m)%.*", "", source)
 
 
+@pytest.mark.slow
 def test_sources_of_a_measured_row_are_a_comment() -> None:
-    source = to_latex(built("vse2ad_table1", everything()))
+    source = to_latex(of_everything("vse2ad_table1"))
     assert r"\\ % vse2ad-R-bigru-s0 coco" in source
 
 
+# A page of one column, as wide as that of the class article.
+ONE_COLUMN = Paper(12.1, 12.1, 19.3)
+# It writes the width that each table has before it is scaled down.
+MEASURED = r"""\newlength\naturalwidth
+\adjustboxset{gstore width=\naturalwidth}
+\AddToHook{env/adjustbox/after}{\typeout{WIDTH \the\naturalwidth}}
+\begin{document}"""
+
+
+def tabulars(source: str) -> list[str]:
+    return re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", source, re.DOTALL)
+
+
+def available(source: str, paper: Paper) -> list[float]:
+    """The width of the float around each table, in points."""
+    return [
+        (paper.text if star else paper.column) * CENTIMETRE
+        for star in re.findall(r"\\begin\{table(\*?)\}", source)
+    ]
+
+
 @pytest.mark.slow
-def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
-    """Parsed everywhere; compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
-    drawn = [built(name, everything(), TableRequest(delta=True)) for name in tables.TABLES]
-    source = preview(map(to_latex, [*drawn, *(awkward(text) for text in AWKWARD)]))
-    parses(source)
+def test_all_tables_compile_and_none_is_scaled_down_by_much(tmp_path: Path) -> None:
+    """Compiled where there is a pdflatex (Debian: texlive-latex-recommended): its widths are close
+    to the counted characters, for pages of two columns and of one.
+    """
+    floats = [to_latex(of_everything(name, delta=True)) for name in tables.TABLES]
+    limits = [width for source in floats for width in available(source, ACL)]
+    shown = {each for source in floats for each in tabulars(source)}
+    for name in tables.TABLES:
+        source = to_latex(built(name, {}), ONE_COLUMN)
+        if not shown.issuperset(tabulars(source)):
+            floats.append(source)
+            limits += available(source, ONE_COLUMN)
+    source = preview([*floats, *(to_latex(awkward(text)) for text in AWKWARD)])
+    parses(preview(floats[:1]))
     assert source.startswith("% Run pdflatex twice")
     assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
     if pdflatex := shutil.which("pdflatex"):
-        (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
+        measured = source.replace(r"\begin{document}", MEASURED)
+        (tmp_path / "preview.tex").write_text(measured, encoding="utf-8")
         command = [
             pdflatex,
             "-interaction=nonstopmode",
@@ -250,10 +289,14 @@ def test_preview_is_a_document_that_compiles(tmp_path: Path) -> None:
             "preview.tex",
         ]
         done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120
+            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=600
         )
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Float too large" not in done.stdout
+        widths = [float(width) for width in re.findall(r"WIDTH ([\d.]+)pt", done.stdout)]
+        assert len(widths) == source.count(r"\begin{tabular}")
+        of_tables = zip(widths[: len(limits)], limits, strict=True)
+        assert max(width / limit for width, limit in of_tables) < 1.1
 
 
 def test_what_pdflatex_cannot_set_is_said_with_what_can() -> None:

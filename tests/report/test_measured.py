@@ -23,6 +23,7 @@ def only(measured: dict[str, Any]) -> dict[str, Any]:
     return entry
 
 
+@pytest.mark.specification
 def test_seeds_of_one_system_are_one_measurement() -> None:
     (found,) = read_metrics(
         system("sample", "all", r1=10.0, seed=1) | system("sample", "all", r1=13.0, seed=0)
@@ -137,6 +138,7 @@ def test_facts_that_cannot_be_read_are_refused(steps: Any) -> None:
             read_metrics(measured)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("dataset", "protocol", "split", "benchmark"),
     [

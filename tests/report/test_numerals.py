@@ -9,6 +9,7 @@ import pytest
 from pipeline.judge.tables.table import Cell, number, rounded, significant, to_digits
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

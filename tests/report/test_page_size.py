@@ -90,6 +90,7 @@ def whole(data: dict[str, Any]) -> dict[str, Any]:
     return data | repeated | {"queries": queries}
 
 
+@pytest.mark.slow
 def test_the_page_of_25_000_queries_has_less_than_12_mb(monkeypatch: pytest.MonkeyPatch) -> None:
     limit = explorer.THUMBNAILS
     monkeypatch.setattr(explorer, "THUMBNAILS", limit // PARTS)

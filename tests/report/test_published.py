@@ -25,6 +25,7 @@ def test_every_file_reads(name: str) -> None:
     assert [row.number for row in rows] == list(range(1, len(rows) + 1))
 
 
+@pytest.mark.specification
 def test_rows_listed_as_sums_are_those_that_do_not_add_up() -> None:
     failing = {
         (row["paper"], row["table"], row.number)

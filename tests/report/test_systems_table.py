@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from invented import built, read_metrics, system, texts
 
 from pipeline.run.report.measured import Results
@@ -32,6 +33,7 @@ def test_every_system_has_a_row_by_test_set_and_protocol() -> None:
     assert texts(panels[0])[0][1:] == ["50.0", "55.0", "60.0"] * 2 + ["330.0"]
 
 
+@pytest.mark.slow
 def test_a_system_in_no_papers_table_is_named_with_the_reason() -> None:
     entries = (
         system("coco", "coco_5k")

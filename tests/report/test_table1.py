@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import pytest
 from invented import built, system
 
 from pipeline.judge.tables.table import Cell, Panel, TableRequest, TableRow
@@ -33,6 +34,7 @@ def build(measured: dict[str, Any], **options: Any) -> tuple[Panel, ...]:
     return built("vse2ad_table1", measured, **options).panels
 
 
+@pytest.mark.specification
 def test_published_rows_stand_as_printed() -> None:
     (panel,) = build({})
     assert len(rows(panel)) == 22
@@ -110,6 +112,7 @@ def test_other_protocols_of_a_benchmark_are_not_shown() -> None:
     assert len(rows(panel)) == 22
 
 
+@pytest.mark.specification
 def test_seeds_become_mean_and_deviation() -> None:
     measured = system("sample", "all", r1=10.0, seed=0) | system("sample", "all", r1=13.0, seed=1)
     _, panel = build(measured)
@@ -117,6 +120,7 @@ def test_seeds_become_mean_and_deviation() -> None:
     assert any(note.text.startswith("±") for note in panel.notes)
 
 
+@pytest.mark.specification
 def test_stand_ins_carry_a_dagger() -> None:
     _, panel = build(system("sample", "all", features={"region": "butd-36"}, untrained=["region"]))
     assert rows(panel)[0].cells[1] == Cell("VSE+2AD", marks=("†",))

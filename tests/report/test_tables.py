@@ -61,6 +61,7 @@ def test_columns_of_an_ablation_are_in_the_papers_order(name: str) -> None:
     assert [*labels, *printed.split()] in texts(panel)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", sorted({*PRINTED, *VARIED, "vse2ad_table1"}))
 def test_every_published_number_is_shown_once(name: str) -> None:
     (panel,) = built(name, {}).panels
@@ -99,6 +100,7 @@ def test_rows_in_doubt_have_notes_and_no_others(name: str) -> None:
     assert len(lettered) == sum(len(row.doubts) for row in published.load(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", sorted({*PRINTED} - {"vse_infty_table5", "vse_infty_table9", "vse_infty_table10"})
 )
@@ -177,6 +179,7 @@ def test_an_ablations_recipe_stands_with_its_published_row(
     assert row[: len(stands)] == stands
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "recipe"),
     [
@@ -275,6 +278,7 @@ def test_sum_of_recalls_is_compared_where_no_rsum_is_printed() -> None:
     assert row == ["VSE∞ (R)", "✗", "BUTD", "50.0", "55.0", "50.0", "55.0", "−48.7"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_published_or_measured_rows_alone(name: str) -> None:
     measured = everything()

@@ -86,6 +86,7 @@ def test_two_rows_tie_and_the_third_does_not() -> None:
     assert "randomisation test" in latex.to_latex(built("vse2ad_table3", three()))
 
 
+@pytest.mark.specification
 def test_a_row_that_holms_correction_does_not_tell_from_the_best_is_bold() -> None:
     """Of the first two rows, one alone finds eight images, the other one: p is 0.04 where they
     compete alone.
@@ -176,6 +177,7 @@ def test_rows_that_do_not_compete_are_not_tested() -> None:
     assert note(panel)
 
 
+@pytest.mark.slow
 def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
     """The two best of three tie: none of them is bold. Of the first and the last, the first is."""
     two = row(NAMES[0], THREE[0]) | row(NAMES[2], THREE[2])
@@ -212,6 +214,7 @@ def test_published_numbers_are_beside_their_own_test_set_alone(
     assert [each.published[RSUM].text for each in headline.rows if each.published] == texts
 
 
+@pytest.mark.slow
 def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     table = built("vse2ad_table3", three(), TableRequest(rows="measured", letters=True))
     (panel,) = table.panels

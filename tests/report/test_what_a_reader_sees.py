@@ -5,17 +5,14 @@ rows of dashes.
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import built, everything, headlines, system
+from invented import built, headlines, system
 
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import latex, markdown
-from pipeline.judge.tables.fitting import ACL, Paper, fit
+from pipeline.judge.tables.fitting import ACL, fit
 from pipeline.judge.tables.table import MISSING, Panel, Table, TableRequest
 from pipeline.run.report import tables
 
@@ -158,34 +155,6 @@ def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> No
     ]
     assert all(with_bold)
     assert "Bold: the best of a group of rows." in panel.caption
-
-
-# The document's class, its width of text and its distance of columns in centimetres.
-DOCUMENTS = {ACL: ("twocolumn", 0.6), Paper(12.1, 12.1, 19.3): ("", 0.6)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("paper", DOCUMENTS)
-def test_no_table_is_scaled_down_by_much(tmp_path: Path, paper: Paper) -> None:
-    """Compiled where there is a pdflatex: LaTeX's widths are close to the counted characters."""
-    options, apart = DOCUMENTS[paper]
-    drawn = [latex.to_latex(built(name, everything()), paper) for name in tables.TABLES]
-    source = latex.preview(drawn).replace("[twocolumn]", f"[{options}]")
-    source = re.sub("textwidth=16cm", f"textwidth={paper.text}cm", source)
-    source = source.replace("columnsep=0.6cm", f"columnsep={apart}cm")
-    source = source.replace(r"\begin{adjustbox}{max width=\linewidth}", r"\begin{lrbox}{0}")
-    measure = r"\end{lrbox}\typeout{WIDTH \the\wd0 \space of \the\linewidth}\usebox0"
-    source = source.replace(r"\end{adjustbox}", measure)
-    (tmp_path / "preview.tex").write_text(source, encoding="utf-8")
-    if pdflatex := shutil.which("pdflatex"):
-        command = [pdflatex, "-interaction=nonstopmode", "-halt-on-error", "preview.tex"]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120
-        )
-        assert done.returncode == 0, done.stdout[-2000:]
-        widths = re.findall(r"WIDTH ([\d.]+)pt\s+of\s+([\d.]+)pt", done.stdout)
-        assert len(widths) == source.count("WIDTH")
-        assert max(float(width) / float(available) for width, available in widths) < 1.1
 
 
 def test_no_line_of_a_terminal_begins_with_a_percent_sign() -> None:

@@ -21,6 +21,7 @@ PARAMS = Path(__file__).parents[2] / "params.yaml"
 SHIPPED = settings.load(PARAMS).recipes
 
 
+@pytest.mark.specification
 def test_a_recipe_takes_over_its_base_but_for_the_keys_it_gives() -> None:
     whole = {"pooling": {"name": "gpo", "width": 8}, "rate": 1, "clip": 2}
     found = loading.resolve(
@@ -85,6 +86,7 @@ def test_every_row_of_vse2ads_tables_has_its_recipe() -> None:
     }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("recipe", "millions"),
     [
@@ -113,6 +115,7 @@ def differences(recipe: str, base: str) -> set[str]:
     return {key for key in one.keys() | other.keys() if one.get(key) != other.get(key)}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "recipe", [name for name in SHIPPED if "-" in name and "-video" not in name]
 )

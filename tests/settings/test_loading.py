@@ -170,6 +170,7 @@ def test_sections_of_comments_alone_are_as_shipped(tmp_path: Path) -> None:
     assert load(tmp_path, recipes=None, extract=None, training=None) == SHIPPED
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("recipe", "said"),
     [

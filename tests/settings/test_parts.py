@@ -91,6 +91,7 @@ def test_every_section_of_options_is_of_a_part() -> None:
     assert sections - bases == set()
 
 
+@pytest.mark.slow
 def test_options_are_read_without_torch() -> None:
     code = (
         "import sys; from pipeline.foundation.settings.kinds import TABLES\n"

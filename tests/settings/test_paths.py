@@ -13,6 +13,7 @@ from pipeline.foundation.settings.paths import Paths
 OUTSIDE = ("..", ".", "../x", "a/../../x", "/x", "a\0b")
 
 
+@pytest.mark.specification
 def test_no_name_leads_out_of_its_folder(tmp_path: Path) -> None:
     paths, composed = Paths(tmp_path), 0
     for method, function in inspect.getmembers(Paths, inspect.isfunction):

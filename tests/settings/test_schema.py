@@ -33,6 +33,7 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
     shipped.training_of(shipped.run.dataset)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
@@ -102,6 +103,7 @@ def test_runs_with_other_heads(change: str) -> None:
     assert settings.load(PARAMS, (change,))
 
 
+@pytest.mark.specification
 def test_a_feature_is_left_out_by_one_setting() -> None:
     run = settings.load(PARAMS, ("run.features=[grid, patch]", "run.ensembles=[RG, GP, P]")).run
     assert run.left_out == {"RG": ["region"]}

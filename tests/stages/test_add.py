@@ -58,6 +58,7 @@ def traced(pipeline: Any, *result: str | Path) -> list[tuple[str, str, str]]:
     ]
 
 
+@pytest.mark.specification
 def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) -> None:
     system, manifest = System.open_named(STORE), Manifest.load(Path("data/sample.parquet"))
     split = manifest.split("test")
@@ -91,6 +92,7 @@ def test_what_the_file_was_read_as_and_what_was_assumed_is_said(
     ) in " ".join(err.split())
 
 
+@pytest.mark.specification
 def test_of_distances_the_smallest_is_the_best(pipeline: Any, scores: np.ndarray) -> None:
     assert pipeline(*ADD, "--scores", "ours.npy", "--distance")[0] == 0
     system = System.open(STORE)

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pipeline.foundation.files.digest import sha256
 
 
+@pytest.mark.specification
 def test_a_card_of_a_file_has_its_digest_and_numbers(pipeline: Any) -> None:
     scores = np.random.default_rng(0).random((30, 150)).astype(np.float32)
     np.save("ours.npy", scores)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as parquet
+import pytest
 import yaml
 from huggingface_hub.repocard_data import model_index_to_eval_results
 
@@ -28,6 +29,7 @@ def keys(value: Any) -> Iterator[str]:
         yield from keys(inside)
 
 
+@pytest.mark.specification
 def test_a_manifest_in_croissant_fits_its_file(pipeline: Any, corpus: Path) -> None:
     annotations = (
         "--images",

@@ -49,6 +49,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Any:
     return run_command
 
 
+@pytest.mark.specification
 def test_help_lists_every_command_with_its_purpose(run: Any) -> None:
     code, out, _ = run("--help")
     assert code == 0
@@ -72,6 +73,8 @@ def bad(run: Any, *arguments: str | Path) -> str:
     return str(err.strip().splitlines()[-1])
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
     assert "there is no params.yaml here; `pipeline init` writes one" in bad(
         run, "train", "--feature", "grid"
@@ -238,6 +241,7 @@ def perfect(tmp_path: Path) -> Path:
     return tmp_path / "perfect.npy"
 
 
+@pytest.mark.specification
 def test_evaluate_anybodys_matrix(run: Any, perfect: Path) -> None:
     code, out, _ = run(
         "evaluate", "--system", perfect, "--captions-per-image", "5", "--json", "--params", PARAMS
@@ -264,6 +268,8 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     code, out, _ = run("settings", "--all")
     assert (code, settings.load(Path(PARAMS)).model_dump(mode="json", by_alias=True)) == (
@@ -300,6 +306,7 @@ def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     assert "--all prints all settings" in bad(run, "settings", "run", "--all")
 
 
+@pytest.mark.specification
 def test_evaluate_with_a_manifest(run: Any, scenes: Manifest, tmp_path: Path) -> None:
     scenes.save(tmp_path / "m.parquet")
     split = scenes.split("test")

@@ -86,6 +86,7 @@ def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_table_4_has_published_and_measured_rows(whole: Path) -> None:
     table = (whole / "results" / "tables" / "vse_infty_table4a.md").read_text(encoding="utf-8")
     assert "HGR∞" in table

@@ -38,6 +38,7 @@ def metrics(path: Path) -> Metrics:
     return evaluate(store.similarity, store.caption_image)
 
 
+@pytest.mark.specification
 def test_it_is_the_paired_test_of_the_library(pipeline: Any) -> None:
     paths = score("region", noise=3), score("grid", noise=1)
     found = compared(pipeline, f"{REGION}-s0", f"{GRID}-s0")
@@ -103,6 +104,7 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
     assert "Over images:" in reported["both"]
 
 
+@pytest.mark.specification
 def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     score("region", noise=3)
     score("grid", noise=2)

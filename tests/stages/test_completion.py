@@ -177,6 +177,7 @@ def test_the_file_that_a_shell_reads_stays_whole(
     assert "no regular file" in str(CliRunner().invoke(cli.cli, install).exception)
 
 
+@pytest.mark.slow
 def test_bash_completes_by_the_script(tmp_path: Path) -> None:
     script = CliRunner().invoke(cli.cli, ["completion", "bash"]).output
     (tmp_path / "completion.bash").write_text(script)

@@ -59,6 +59,7 @@ def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
+@pytest.mark.specification
 def test_an_edited_group_of_arrays_is_evaluated_by_nobody(
     refused: Callable[..., str], run: Path
 ) -> None:

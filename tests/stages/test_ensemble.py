@@ -29,6 +29,7 @@ def opened(name: str) -> System:
     return System.open(Path("similarities", "sample", f"{name}.zarr"))
 
 
+@pytest.mark.specification
 def test_the_papers_ensembles_are_means(pipeline: Any) -> None:
     for feature in ("region", "grid"):
         score(feature)

@@ -61,6 +61,7 @@ def scored_run(pipeline: Any, of_two_features: Path, tmp_path: Path) -> Any:
     return pipeline
 
 
+@pytest.mark.specification
 def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> None:
     code, _, _ = scored_run("evaluate", *RUN, "--json")
     results = json.loads(Path("results", "metrics.json").read_text(encoding="utf-8"))
@@ -459,6 +460,7 @@ def test_an_ensemble_of_older_heads_is_refused(
     assert scored_run("evaluate", *RUN)[0] == 0
 
 
+@pytest.mark.specification
 def test_a_head_trained_since_it_was_scored_is_refused(
     scored_run: Any, refused: Callable[..., str]
 ) -> None:
@@ -541,6 +543,7 @@ def test_embeddings_are_a_source_like_their_product(
     assert "caption embeddings: row 7, dimension 3 is inf" in said
 
 
+@pytest.mark.specification
 def test_one_nan_is_refused_with_its_place(
     refused: Callable[..., str], rng: np.random.Generator
 ) -> None:

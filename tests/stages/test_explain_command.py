@@ -48,6 +48,7 @@ def published(numbers: Metrics) -> str:
     )
 
 
+@pytest.mark.specification
 def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.ndarray) -> None:
     """Flickr8k's 40,456 captions in the place of 5,000 (CLIP_benchmark #48)."""
     owner = np.load("owner.npy")

@@ -126,6 +126,7 @@ def test_the_page_shows_what_the_example_holds() -> None:
     assert shown.strip() in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_names_every_group() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     tables = "\n".join(

@@ -42,6 +42,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, capfd: Any) -> None:
     paths, chosen = (
         Paths(root),
@@ -59,6 +60,7 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
     assert "a" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_they_need_no_click_context(root: Path) -> None:
     script = (
         "import click; from pathlib import Path; from pipeline.foundation import settings; "

@@ -33,6 +33,7 @@ def another_caption(sample: Path) -> None:
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "change", [another_photograph, another_caption, lambda sample: MANIFEST.write_bytes(b"")]
 )

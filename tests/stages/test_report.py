@@ -519,6 +519,7 @@ def test_smaller_thumbnails_than_asked_for_are_said(
     assert run(said=["thumbnails have 16 pixels instead of 128"])[2]["thumbnail"] == 16
 
 
+@pytest.mark.slow
 def test_weights_of_an_ensemble_are_short() -> None:
     made = {
         "R": {"weights": [1.0]},

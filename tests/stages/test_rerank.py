@@ -54,6 +54,7 @@ def measured(pipeline: Any, name: str, *more: str, split: str = "test") -> dict[
     return {way: found[way] for way in ("i2t", "t2i")} | {"RSUM": found["RSUM"]}
 
 
+@pytest.mark.specification
 @pytest.mark.usefixtures("made")
 def test_ten_candidates_leave_r10_and_all_give_the_scorers_own_numbers(pipeline: Any) -> None:
     retriever, scorer = measured(pipeline, R), measured(pipeline, G)

@@ -40,6 +40,7 @@ def made(pipeline: Any) -> None:
         assert pipeline(command, *RUN)[0] == 0
 
 
+@pytest.mark.specification
 @pytest.mark.usefixtures("made")
 def test_every_system_of_the_run_is_rescored_once(pipeline: Any) -> None:
     source, store = System.open(path(RG)), System.open(path(f"{RG}+csls"))

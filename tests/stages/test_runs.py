@@ -33,6 +33,7 @@ def matrix(scenes: Manifest, pipeline: Any, rng: np.random.Generator) -> tuple[s
     return "--system", "s.npy", "--manifest", "m.parquet"
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", ["run.txt", "run.json"])
 def test_a_run_is_measured_alike_by_others_and_by_ourselves(
     pipeline: Any, matrix: tuple[str, ...], name: str

@@ -24,6 +24,7 @@ from pipeline.make import training
 from pipeline.make.training import pieces
 
 
+@pytest.mark.specification
 def test_similarities_are_summed_in_float64_and_rounded_once(
     pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +153,7 @@ def test_a_head_that_scores_pairs_alone_embeds_nothing(
     assert "scores pairs and has no vectors of images and captions" in refused(*command, *TINY)
 
 
+@pytest.mark.specification
 @pytest.mark.usefixtures("many")
 def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     command = ("embed", "sample", "--system", HEAD, *SMALL, "--out")

@@ -37,6 +37,7 @@ def found(out: str) -> list[tuple[int, float, int, str]]:
     ]
 
 
+@pytest.mark.specification
 def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(
     pipeline: Any, project: Path, scenes: Manifest
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from pipeline.foundation.manifest import Manifest
 from stages.cli import COMMANDS, cli
@@ -65,12 +66,14 @@ def imported(*commands: tuple[str | Path, ...], lacking: Sequence[str] = ()) -> 
     return [set(libraries) for _, libraries in reported]
 
 
+@pytest.mark.slow
 def test_help_imports_no_library() -> None:
     commands = [("--help",), *((*command.split(), "--help") for command in COMMANDS)]
     for command, libraries in zip(commands, imported(*commands), strict=True):
         assert not libraries & (HEAVY | {"pydantic", "yaml"}), command
 
 
+@pytest.mark.slow
 def test_a_small_matrix_is_measured_without_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
     (libraries,) = imported(("evaluate", "--system", tmp_path / "sims.npy"))
@@ -116,6 +119,7 @@ def test_a_head_s_scores_are_traced_where_torch_is_not_installed(trained: Path) 
     )
 
 
+@pytest.mark.slow
 def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "metrics.json").write_text("{}", encoding="utf-8")

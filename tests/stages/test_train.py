@@ -58,6 +58,7 @@ def description(name: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.specification
 def test_recipes_and_seeds_one_after_another(
     train: Callable[..., list[str]], pipeline: Any
 ) -> None:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
 import saved
 
 from pipeline.foundation.evaluation.retrieval.collection import Collection
@@ -15,6 +16,7 @@ from pipeline.judge.systems.scores.system import System
 HEAD = "vse2ad-region-bigru-s0"
 
 
+@pytest.mark.specification
 def test_a_head_that_was_trained_on_the_pool_is_warned_of(
     pipeline: Any, project: Path, scenes: Manifest
 ) -> None:

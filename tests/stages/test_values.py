@@ -77,6 +77,7 @@ def test_an_option_has_one_name_and_type_in_all_commands() -> None:
     assert [found for found in every.values() if len({*found.values()}) > 1] == []
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "words",
     [
@@ -146,6 +147,7 @@ def test_a_mistyped_command_line_begins_no_log(refused: Refused, tmp_path: Path)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.specification
 def test_outputs_go_to_new_places_or_over_results_of_their_kind(
     refused: Refused, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from benchmarks import gpu
 from pipeline.foundation.parts.errors import InputError
 
 
+@pytest.mark.slow
 def test_every_comparison_is_printed_with_its_ratio(
     capsys: Any, given_cpu: dict[str, float]
 ) -> None:

@@ -19,6 +19,7 @@ def vectors(noise: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return images, np.repeat(images, 5, axis=0) + noise * drawn
 
 
+@pytest.mark.specification
 def test_vectors_and_their_products_have_the_same_numbers() -> None:
     images, captions = vectors(1.0)
     numbers = pipeline.evaluate(images @ captions.T)
@@ -78,6 +79,7 @@ def test_what_does_not_fit_is_refused() -> None:
             judged("s.pt")
 
 
+@pytest.mark.slow
 def test_published_numbers_are_text_or_a_dict() -> None:
     scores = np.matmul(vectors(1)[0], vectors(1)[1].T)
     found = [
@@ -87,6 +89,7 @@ def test_published_numbers_are_text_or_a_dict() -> None:
     assert str(found[0]) == str(found[1])
 
 
+@pytest.mark.slow
 def test_nothing_imports_torch(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.matmul(vectors(1)[0], vectors(1)[1].T))
     code = (

@@ -31,6 +31,7 @@ FEW = (
 SMALL = settings.load(PARAMS, FEW).synthetic
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("pattern", "size", "expected"),
     [
@@ -69,6 +70,7 @@ def test_errors_are_root_mean_squares_over_the_sizes_they_name() -> None:
         assert found[name] == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", synthetic.DESIGNS, ids="/".join)
 def test_every_generator_comes_nearer(design: tuple[str, str]) -> None:
     before = synthetic.errors(GPO(8, GPOOptions(**synthetic.DESIGNS[design])), "M-1", SMALL)[
@@ -86,6 +88,7 @@ def test_every_generator_comes_nearer(design: tuple[str, str]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_goes_on_where_it_stopped_and_feeds_the_table(tmp_path: Path) -> None:
     changes = [part for change in FEW for part in ("-S", change)]
     common = [

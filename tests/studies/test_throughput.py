@@ -81,6 +81,7 @@ def test_short_steps_go_on_until_their_time_is_over(clock: Clock) -> None:
     assert runs == {"short": 1 + 4, "long": 1 + 1}
 
 
+@pytest.mark.slow
 def test_every_recipe_is_there_and_shared_parts_are_timed_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -59,6 +59,7 @@ def text() -> BertText:
     return BertText.learn([], TRAINING)
 
 
+@pytest.mark.slow
 def test_numbers_are_the_tokenizers_own_and_words_keep_their_pieces(text: BertText) -> None:
     own = AutoTokenizer.from_pretrained(MINILM)
     assert encode(text, CAPTIONS) == own(CAPTIONS)["input_ids"]
@@ -71,6 +72,8 @@ def test_numbers_are_the_tokenizers_own_and_words_keep_their_pieces(text: BertTe
         assert len(encode(text, ["dog " * 2000])[0]) == 512  # as many as the network has positions
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_it_is_the_pretrained_network_whatever_the_padding(text: BertText) -> None:
     torch.manual_seed(0)
     encoder = text.encoder(8, TRAINING).eval()
@@ -99,6 +102,7 @@ def test_the_pretrained_part_learns_at_a_tenth_of_the_rate(text: BertText) -> No
     assert len(rates) == len(list(model.parameters()))
 
 
+@pytest.mark.slow
 def test_a_head_says_which_checkpoint_it_began_with(
     text: BertText, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +128,7 @@ def test_an_adapter_in_a_heads_text_is_refused(text: BertText, tmp_path: Path) -
         BertText.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_heads_text_needs_nothing_else(text: BertText, tmp_path: Path) -> None:
     text.save(tmp_path)
     assert not list(tmp_path.glob("*.safetensors"))
@@ -336,6 +341,7 @@ def test_no_code_of_a_folder_runs_and_nobody_is_asked(
     assert not ran.exists()
 
 
+@pytest.mark.slow
 def test_pickled_weights_are_not_read(tmp_path: Path) -> None:
     folder = tmp_path / "bert"
     shutil.copytree(MINILM, folder, ignore=shutil.ignore_patterns("*.safetensors"))

@@ -26,6 +26,7 @@ def turned_by_hand(sequence: torch.Tensor, lengths: list[int]) -> torch.Tensor:
     return out
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_states_and_gradients_are_those_of_torch(lengths: list[int], threads: int) -> None:

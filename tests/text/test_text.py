@@ -37,6 +37,7 @@ def test_words() -> None:
     ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("caption", "expected"),
     [
@@ -52,6 +53,7 @@ def test_treebank(caption: str, expected: str) -> None:
     assert treebank(caption) == expected.split()
 
 
+@pytest.mark.specification
 def test_vocabulary_counts_and_orders() -> None:
     vocabulary = Vocabulary.of(["b a a", "c a b"], minimum_count=2)
     assert vocabulary.words == (*SPECIAL, "a", "b")

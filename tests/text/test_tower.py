@@ -106,6 +106,8 @@ def theirs(kind: str, folder: Path, captions: list[str]) -> tuple[list[list[int]
     return tokenizer(captions, **limit)["input_ids"], network(**given).last_hidden_state
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 @pytest.mark.parametrize("kind", [*FOLDERS, *NARROW])
 @torch.no_grad()
 def test_it_is_the_librarys_own_network(kind: str, tmp_path: Path) -> None:
@@ -139,6 +141,7 @@ def test_it_is_the_librarys_own_network(kind: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(items.features, vectors[:length], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_folder_of_sentence_transformers_is_its_first_module(tmp_path: Path) -> None:
     tiny_bert(tmp_path / "model" / "0_Transformer")
     (tmp_path / "model" / "modules.json").write_text(
@@ -157,6 +160,7 @@ def test_a_folder_of_sentence_transformers_is_its_first_module(tmp_path: Path) -
             TextTower.of(str(tmp_path / "model"), "name it")
 
 
+@pytest.mark.slow
 def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "vit").mkdir()
     hf.ViTConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2).save_pretrained(
@@ -208,6 +212,7 @@ def test_what_is_no_text_network_is_one_line(tmp_path: Path) -> None:
         checkpoints.require("tokens", TRAINING)
 
 
+@pytest.mark.slow
 def test_words_are_changed_as_a_whole_also_where_no_token_hides_one(tmp_path: Path) -> None:
     for kind, pieces in (("clip", [1, 3, 6]), ("siglip", [1, 1, 1])):
         text = TowerText.learn(
@@ -222,6 +227,7 @@ def test_words_are_changed_as_a_whole_also_where_no_token_hides_one(tmp_path: Pa
         assert text.captions(CAPTIONS).unknown()[:, 0].tolist() == [0, 0, 0] or kind == "siglip"
 
 
+@pytest.mark.slow
 def test_a_multiplier_of_0_freezes_it(tmp_path: Path) -> None:
     text = TowerText.learn([], TRAINING, TowerTextOptions(weights=str(tiny_bert(tmp_path))))
     for multiplier in (0.0, 0.3):

@@ -25,6 +25,7 @@ def batches(scenes: Manifest, store: FeatureStore, seed: int = 0) -> TrainingBat
     return TrainingBatches(store, split, text, Drawing(16, seed), 0.2, 0.2)
 
 
+@pytest.mark.specification
 def test_an_epoch_shows_every_caption_once_with_its_own_image(
     scenes: Manifest, store: FeatureStore
 ) -> None:
@@ -45,6 +46,7 @@ def test_an_epoch_shows_every_caption_once_with_its_own_image(
     assert sum(seen.values()) == 80
 
 
+@pytest.mark.specification
 def test_batches_depend_on_seed_epoch_and_step_alone(scenes: Manifest, store: FeatureStore) -> None:
     def all_of(seed: int, epoch: int) -> list[torch.Tensor | None]:
         return [batch.captions.ids for batch in batches(scenes, store, seed).epoch(epoch)]

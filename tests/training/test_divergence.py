@@ -24,6 +24,7 @@ def see(by: Watch, steps: int, precision: str = "fp32", **log: float) -> None:
         by.see({**HEALTHY, **log}, f"head: epoch 1, step {step}", precision)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("log", "precision", "said"),
     [

@@ -23,6 +23,7 @@ from pipeline.make.features.store import FeatureStore, StoreError, ledger, shard
 from pipeline.make.training import HeadArtefact, TrainRequest, checkpoint
 
 
+@pytest.mark.specification
 def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:
     training.train(job)
     before = tree(job.folder)

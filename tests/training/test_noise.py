@@ -21,6 +21,7 @@ from pipeline.make.training.sampling import subset
 OWN = np.arange(400).repeat(5)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("share", [0.2, 0.4, 0.6])
 def test_a_share_of_the_captions_exchange_their_images(share: float) -> None:
     pairs = sampling.drawn(OWN, share, 0)

@@ -20,6 +20,7 @@ def test_the_rate_decays_once() -> None:
     assert rates == pytest.approx([5e-4] * 15 + [5e-5] * 10)
 
 
+@pytest.mark.specification
 def test_vse_infty_warms_up_over_its_second_epoch() -> None:
     recipe = SETTINGS.recipe("vse_infty")
     assert [learning_rate(recipe, PAPER, 1, step, 4) for step in range(4)] == pytest.approx(

@@ -41,6 +41,7 @@ def test_wrong_pairs_are_wrong_and_as_hard_as_asked(
     assert share == pytest.approx(hard + (1 - hard) * (3 / 39 + 3 / 195) / 2, abs=0.02)
 
 
+@pytest.mark.specification
 def test_the_nearest_are_those_of_a_full_sort(rng: np.random.Generator) -> None:
     images, captions, image = (
         rng.normal(size=(6, 4)),
@@ -65,6 +66,7 @@ def test_of_equally_near_negatives_the_first_are_taken() -> None:
     assert found.images[:3].tolist() == [[1, 2], [0, 2], [0, 1]]
 
 
+@pytest.mark.specification
 def test_the_losses_by_hand() -> None:
     logits = torch.tensor([[[1.0, 3.0], [0.0, 1.0]], [[2.0, 0.0], [1.0, 0.5]]])
     right, wrong = (

@@ -159,6 +159,7 @@ def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Train
     )
 
 
+@pytest.mark.specification
 def test_embeddings_are_those_of_their_formulas(
     theirs: tuple[Images, Captions],
     vocabulary: Path,
@@ -287,6 +288,7 @@ def test_a_grid_head_has_its_network_with_it(
     assert (expected - expected[0]).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_a_grid_heads_names_are_those_of_our_butd_network(
     theirs: tuple[Images, Captions], vocabulary: Path, tmp_path: Path
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_batch_in_pieces_has_the_gradients_of_the_whole(
     same(dict(cut.model.named_buffers()), dict(whole.model.named_buffers()), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.specification
 def test_a_step_is_no_longer_than_its_clipped_gradients() -> None:
     of = step()
     of.update.optimizer, of.update.gradient_clip = (
@@ -167,6 +168,7 @@ def test_dropout_repeats_its_draws() -> None:
     assert torch.equal(torch.rand(1), after)  # embedding again leaves the generator where it was
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_images_and_captions_at_once_give_the_same_bits(

@@ -20,6 +20,7 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.make.training import checkpoint, optimizer
 
 
+@pytest.mark.specification
 def test_training_learns_and_selects_on_val(
     job: training.TrainingJob,
     scenes: Manifest,
@@ -82,6 +83,7 @@ def test_steps_of_earlier_epochs_stay(tmp_path: Path) -> None:
         assert pd.read_csv(tmp_path / "steps.csv")["steps"].tolist() == [3, 4]
 
 
+@pytest.mark.slow
 def test_steps_of_a_long_training_are_averaged(tmp_path: Path) -> None:
     """As many as on COCO, 25 epochs of 4426: rows for means, each within an epoch."""
     epochs, number = 25, np.arange(4426)
@@ -170,6 +172,7 @@ def test_the_record_says_which_machines_trained_it(
     assert tree(job.folder) == before
 
 
+@pytest.mark.specification
 def test_the_same_seed_gives_the_same_head(job: training.TrainingJob, tmp_path: Path) -> None:
     again = replace(job, folder=tmp_path / "again")
     training.train(job)

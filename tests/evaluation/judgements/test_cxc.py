@@ -66,6 +66,7 @@ def recall(scores: np.ndarray, right: np.ndarray, k: int) -> float:
     return float(100 * np.take_along_axis(right, best, 1).any(1)[asking].mean())
 
 
+@pytest.mark.specification
 def test_the_four_tasks_agree_with_sorting(
     files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator
 ) -> None:

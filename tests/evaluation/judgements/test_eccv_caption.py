@@ -83,6 +83,8 @@ def measure(monkeypatch: pytest.MonkeyPatch, truth: Any, *pool: np.ndarray) -> d
     return extended
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_the_package_is_the_oracle(
     truth: Any, pool: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

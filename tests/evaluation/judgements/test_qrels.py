@@ -47,6 +47,7 @@ def write(folder: Path, text: str | bytes) -> Path:
     return path
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "text",
     [
@@ -75,6 +76,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
     assert pairs(both) == ({(10, 5, 1.0)}, {(10, 6, 3.0)})
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -236,6 +238,7 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
             qrels.read(path, COLLECTION)
 
 
+@pytest.mark.slow
 def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a file of 8 MB, 300,000 rows, 16 bytes a row are kept, and sorting takes a few times as
     much.
@@ -259,6 +262,7 @@ def test_large_files_are_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monk
     assert peak < 100 * len(keys)
 
 
+@pytest.mark.specification
 def test_equal_captions_are_one_query_right_for_each_image() -> None:
     collection = Collection(
         IMAGES, CAPTIONS, np.array([0, 1, 1, 2]), ["a dog", "a cat", " a dog ", "a dog"]

@@ -52,6 +52,7 @@ EVERY = (
 )
 
 
+@pytest.mark.specification
 @pytest.mark.slow
 # The last computes in float32
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
             )
 
 
+@pytest.mark.specification
 def test_a_constant_matrix_scores_at_chance() -> None:
     relevance = Relevance.of_owner(consecutive_captions((40, 200)), 40)
     fold = fold_of(
@@ -244,6 +246,7 @@ def test_the_interval_of_a_pools_median_is_drawn_with_the_seed_of_the_settings()
         assert tuple(found["interval"]["t2i"]["MedR"]) == of_median([ranks], [owner], 20, seed)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
     def ranked(seed: int) -> Fold:
         generator = np.random.default_rng(seed)
@@ -260,6 +263,7 @@ def test_the_interval_of_a_median_holds_it_about_as_often_as_it_says() -> None:
     assert np.mean([each.high - each.low for each in found]) < whole
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "said"),
     [

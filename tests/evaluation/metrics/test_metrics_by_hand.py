@@ -23,6 +23,7 @@ SCORES = np.array(
 RIGHT = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], dtype=bool)
 
 
+@pytest.mark.specification
 def test_a_matrix_checked_by_hand() -> None:
     # The first image finds a first, the second f third. Captions: a c find their image; b, d, e the
     # other; f its own.
@@ -44,6 +45,7 @@ def test_a_matrix_checked_by_hand() -> None:
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "k", "value"),
     [
@@ -68,6 +70,7 @@ def test_a_query_checked_by_hand(name: str, k: int | None, value: float) -> None
     assert definitions.DEFINITIONS[name](np.array([0, 2, 0, 1]), k) == pytest.approx(value)
 
 
+@pytest.mark.specification
 def test_tied_candidates_stand_in_every_order() -> None:
     assert definitions.orders(np.array([1, 3, 1])) == [[1, 0, 2], [1, 2, 0]]
 

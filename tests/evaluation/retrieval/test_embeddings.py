@@ -14,6 +14,7 @@ from pipeline.foundation.evaluation.retrieval import Embeddings, rank
 from pipeline.foundation.parts.errors import InputError
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("megabytes", [64, 0.05])
 def test_agrees_with_the_whole_product(kind: type, megabytes: float) -> None:
@@ -24,6 +25,7 @@ def test_agrees_with_the_whole_product(kind: type, megabytes: float) -> None:
     assert blocks.as_dict() == whole.as_dict()
 
 
+@pytest.mark.specification
 def test_a_collapsed_model_scores_exactly_at_chance() -> None:
     generator = np.random.default_rng(0)
     images = np.repeat(generator.standard_normal((1, 97)).astype(np.float32), 40, 0)
@@ -74,6 +76,7 @@ def _vectors(rng: np.random.Generator) -> dict[str, np.ndarray]:
     }
 
 
+@pytest.mark.slow
 def test_equal_vectors_are_those_whose_values_are_equal() -> None:
     """Whatever the values are; numpy sorts whole rows, and of each row finds the first equal."""
     for name, vectors in _vectors(np.random.default_rng(0)).items():
@@ -84,6 +87,7 @@ def test_equal_vectors_are_those_whose_values_are_equal() -> None:
         np.testing.assert_array_equal(found.captions, first[group.reshape(-1)], name)
 
 
+@pytest.mark.slow
 def test_codes_rank_as_the_matrix_of_their_products() -> None:
     """Products of whole numbers are exact, in any type and block."""
     rng = np.random.default_rng(0)
@@ -98,6 +102,7 @@ def test_codes_rank_as_the_matrix_of_their_products() -> None:
             assert evaluate(vectors, owner, block_megabytes=0.1).as_dict() == whole, (low, kind)
 
 
+@pytest.mark.slow
 def test_rounding_never_lets_a_positive_beat_itself() -> None:
     """With one image there is no wrong one: every caption's rank is 1, whatever the products round
     to.
@@ -122,6 +127,7 @@ def test_files_and_tensors_are_taken_as_they_are(tmp_path: Path) -> None:
     assert from_files["i2t", "R@1"] > 50
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("side", ["image", "caption"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_refuses_what_is_not_finite_with_its_place(side: str, value: float) -> None:

@@ -60,6 +60,7 @@ def test_what_is_not_asked_for_is_not_computed() -> None:
     assert enlarged.cells_computed == visited.sum()
 
 
+@pytest.mark.specification
 def test_more_distractors_never_raise_a_recall() -> None:
     sides = [Embeddings(*side) for side in pools((40, 100, 400))]
     sums = []

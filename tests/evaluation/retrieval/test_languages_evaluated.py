@@ -65,6 +65,7 @@ def alone(pool: System, language: str) -> Metrics:
     )
 
 
+@pytest.mark.specification
 def test_a_language_has_the_numbers_of_a_matrix_with_its_captions_alone(
     rng: np.random.Generator,
 ) -> None:
@@ -176,6 +177,7 @@ def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(
     np.testing.assert_allclose(mean_recall(measured), [own.value / 6, own.low / 6, own.high / 6])
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
     """Languages that share their hard images: the mean's interval is no narrower for there being
     several.
@@ -204,6 +206,7 @@ def test_the_interval_of_the_mean_holds_it_in_most_test_sets() -> None:
     assert 0.90 * draws <= held <= draws
 
 
+@pytest.mark.slow
 def test_multi30k_2016_checks_the_number_of_images_and_of_captions_in_each_language() -> None:
     rules = protocol("multi30k_2016")
     assert {name: rules.of_language(name).captions_per_image for name in EACH} == EACH

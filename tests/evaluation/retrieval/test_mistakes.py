@@ -134,12 +134,14 @@ COMPARABLE = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("said", WRONG)
 def test_a_mistake_is_said_in_one_note(said: str) -> None:
     (note,) = notes(WRONG[said])
     assert said in note
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", COMPARABLE)
 def test_scores_that_can_be_compared_get_no_note(name: str) -> None:
     assert notes(COMPARABLE[name]) == []
@@ -251,6 +253,7 @@ def innocent(images: int, each: int, rng: np.random.Generator) -> Iterator[np.nd
         yield unit(shown + 4 * one) @ unit(np.repeat(shown, each, 0) + 4 * other).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("images", "each"), [(3, 5), (10, 5), (20, 1), (20, 5), (60, 5), (200, 5)])
 def test_no_false_alarm(images: int, each: int) -> None:
     for seed in range(3):

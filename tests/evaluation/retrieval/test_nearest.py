@@ -87,6 +87,7 @@ def test_what_float32_cannot_tell_apart_is_told_apart(
     )
 
 
+@pytest.mark.slow
 def test_an_exact_product_between_rounded_ones_changes_no_order(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +185,7 @@ def test_a_vector_that_is_not_finite_is_refused_with_its_place(
         nearest(np.ones((queries, 3), np.float32), vectors, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("queries", [1, 3])
 def test_vectors_of_any_length_are_ranked_by_their_products(

@@ -49,6 +49,7 @@ def indexed_by_owners(code: str) -> Iterator[int]:
             yield node.lineno
 
 
+@pytest.mark.slow
 def test_owners_are_an_index_in_one_file_alone() -> None:
     """What is looked up by owners goes through `of_owners`, for −1 means the last row to numpy."""
     found = {
@@ -101,6 +102,7 @@ def test_captions_of_no_image_are_of_no_image_in_every_view() -> None:
     ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("folds", [1, 2])
 def test_a_better_caption_of_no_image_is_ranked_above_the_right_one(folds: int) -> None:
     """Two images with a caption each, and for each a caption of no image that is more similar."""

@@ -9,6 +9,7 @@ from pipeline.foundation.evaluation.retrieval import Relevance, as_similarity, r
 from pipeline.foundation.evaluation.retrieval.positions import by_position
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("last_first", [False, True])
 def test_ranks_are_those_of_a_stable_sort(last_first: bool, rng: np.random.Generator) -> None:
     scores = rng.integers(0, 4, (12, 30)).astype(np.float32)

@@ -40,6 +40,7 @@ def test_the_names_that_results_carry() -> None:
         evaluate(np.eye(2), [0, 1], "coco")
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("name", "images"), [("flickr30k_1k", 1014), ("coco_5k", 1000), ("coco_1k_5fold", 4999)]
 )
@@ -50,6 +51,7 @@ def test_sizes_are_asserted(name: str, images: int) -> None:
         evaluate(embeddings(images, images * 5), consecutive_captions((images, images * 5)), name)
 
 
+@pytest.mark.specification
 def test_every_image_needs_five_captions() -> None:
     owner = consecutive_captions((1000, 5000)).copy()
     owner[777 * 5] = 3
@@ -69,6 +71,8 @@ def test_a_sixth_caption_is_left_out_and_counted() -> None:
     assert evaluate(source, owner, "all").captions == 5060
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_five_folds_are_averaged_and_kept() -> None:
     source, owner = embeddings(5000, 25000), consecutive_captions((5000, 25000))
     reported: list[int] = []
@@ -100,6 +104,7 @@ def test_captions_left_out_and_ties_are_counted_in_all_folds() -> None:
     )
 
 
+@pytest.mark.specification
 def test_folds_follow_the_map_not_the_position_of_captions() -> None:
     generator = np.random.default_rng(0)
     scores, owner = (

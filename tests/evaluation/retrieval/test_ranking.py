@@ -24,6 +24,7 @@ from pipeline.judge.systems.fusion.combining import QueryByQuery
 DIRECTIONS = ("i2t", "t2i")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ties", ["expected", "pessimistic", "optimistic"])
 def test_agrees_with_sorting_on_random_matrices(ties: Ties) -> None:
     for seed in range(200):
@@ -38,6 +39,7 @@ def test_agrees_with_sorting_on_random_matrices(ties: Ties) -> None:
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("value", "sign"), [(-np.inf, 1), (np.inf, -1)])
 def test_what_is_said_of_infinite_fillers_helps(value: float, sign: int) -> None:
     scores = np.random.default_rng(0).standard_normal((10, 50))
@@ -68,6 +70,7 @@ def test_agrees_with_the_argsort_loops_without_ties() -> None:
         assert metrics.tied == {"i2t": 0, "t2i": 0}
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("right", [{0}, {1, 4}, {0, 2, 5}])
 def test_chances_equal_the_share_of_all_orders_of_tied_captions(right: set[int]) -> None:
     scores = np.array([[0.5, 0.5, 0.5, 0.9, 0.5, 0.5, 0.1]])
@@ -81,6 +84,7 @@ def test_chances_equal_the_share_of_all_orders_of_tied_captions(right: set[int])
     assert (queries.ranks("optimistic"), queries.ranks("pessimistic")) == (found.min(), found.max())
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("value", [0.0, 0.3, -7.0])
 def test_a_constant_matrix_scores_exactly_at_chance(value: float) -> None:
     metrics = evaluate(np.full((40, 40), value, np.float16), np.arange(40))
@@ -92,6 +96,7 @@ def test_a_constant_matrix_scores_exactly_at_chance(value: float) -> None:
     assert evaluate(np.full((40, 40), value), np.arange(40), ties="optimistic").rsum == 600
 
 
+@pytest.mark.specification
 def test_duplicated_images_share_their_hits() -> None:
     scores = np.eye(20)
     scores[1] = scores[0] = scores[0] + scores[1]
@@ -135,6 +140,7 @@ def test_items_without_partner_are_candidates_but_no_queries() -> None:
     assert (metrics.images, metrics.captions) == (2, 3)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("place", [(7, 2), (7, 14), (0, 0)])
@@ -176,6 +182,7 @@ def test_refuses_maps_that_do_not_fit(owner: list[float], message: str) -> None:
         evaluate(np.zeros((2, 3)), owner)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "scores",
     [

@@ -57,6 +57,8 @@ def check(found: QueryRanks, scores: np.ndarray, right: np.ndarray) -> None:
         assert found.hits(k) == pytest.approx([np.mean(np.array(each) <= k) for each in places])
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("kind", ["matrix", "rank", "zscore"])
 def test_many_right_answers_agree_with_sorting(kind: str, apart: bool) -> None:
@@ -71,6 +73,7 @@ def test_many_right_answers_agree_with_sorting(kind: str, apart: bool) -> None:
         check(found.t2i, scores.T, dense[1].T)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_equal_vectors_tie_with_right_ones(apart: bool) -> None:
     for seed in range(40):

@@ -53,6 +53,7 @@ def test_npy_files_are_mapped_and_left_as_they_are(tmp_path: Path, scores: np.nd
     assert path.read_bytes() == before
 
 
+@pytest.mark.specification
 def test_pickles_archives_and_absent_files_are_refused(tmp_path: Path, scores: np.ndarray) -> None:
     np.save(tmp_path / "pickled.npy", np.array([{}], object), allow_pickle=True)
     np.savez(tmp_path / "archive.npz", scores)
@@ -213,6 +214,7 @@ def test_chunks_of_a_shard_beyond_the_edge_may_be_missing(
     assert evaluate(array, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("kind", [SHARDED, PLAIN, PACKED])
 @pytest.mark.parametrize("harm", ["overwritten", "cut short", "empty"])
 def test_a_damaged_piece_is_refused_with_its_place(

@@ -15,6 +15,7 @@ from pipeline.judge.systems.scores.fuse import fuse
 from pipeline.judge.systems.scores.system import System
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 def test_agrees_with_sorting_where_nothing_is_tied(
     direction: str, rng: np.random.Generator

@@ -51,6 +51,7 @@ def test_counts_of_large_blocks_with_ties_are_those_of_plain_comparisons(
     np.testing.assert_array_equal(ranks.i2t.equal, (scores == best[:, None]).sum(1) - right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["mean", "rank"])
 def test_computed_scores_do_not_depend_on_the_threads(
     threads: int, method: str, rng: np.random.Generator

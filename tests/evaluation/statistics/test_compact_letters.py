@@ -25,6 +25,7 @@ def check(values: list[float], differ: set[tuple[int, int]]) -> None:
     assert "a" in shown[int(np.argmax(values))]
 
 
+@pytest.mark.specification
 def test_every_pattern_of_five_systems() -> None:
     pairs = [*combinations(range(5), 2)]
     for decisions in product((False, True), repeat=len(pairs)):

@@ -10,6 +10,7 @@ from pipeline.foundation.evaluation.statistics import enough_samples, holm
 from pipeline.foundation.evaluation.statistics.contrast import together
 
 
+@pytest.mark.specification
 def test_an_example_by_hand() -> None:
     """0.01 · 4; 0.02 · 3; 0.03 · 2; 0.6 · 1; and no p falls below a smaller one's."""
     assert holm([0.03, 0.6, 0.01, 0.02]) == pytest.approx([0.06, 0.6, 0.04, 0.06])

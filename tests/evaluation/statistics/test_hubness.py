@@ -11,6 +11,7 @@ from pipeline.foundation.evaluation.statistics.hubness import hubness
 from pipeline.foundation.settings import Evaluate
 
 
+@pytest.mark.specification
 def test_counts_and_their_skewness(rng: np.random.Generator) -> None:
     scores = rng.normal(size=(30, 50)).astype(np.float32)
     scores[4] += 2  # a hub among images

@@ -77,6 +77,7 @@ def test_a_fold_in_which_few_images_ask_counts_as_much_as_the_others() -> None:
     assert (found.high - found.low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
 
 
+@pytest.mark.specification
 def test_intervals_have_the_width_of_the_binomial() -> None:
     """One caption an image makes the queries independent: the error of a recall is that of a
     proportion.
@@ -87,6 +88,7 @@ def test_intervals_have_the_width_of_the_binomial() -> None:
     assert (found.low, found.high) == pytest.approx((70 - 1.96 * error, 70 + 1.96 * error), abs=0.1)
 
 
+@pytest.mark.specification
 def test_captions_of_one_image_count_together() -> None:
     """Five equal captions tell no more than one: the interval must not shrink by the square root of
     five.
@@ -111,6 +113,7 @@ def test_all_right_and_all_wrong_are_not_certain(captions: int) -> None:
     assert 0.3 < worst["t2i", "R@1"].high < 0.5
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("together", [0.1, 0.3, 0.5])
 @pytest.mark.parametrize("recall", [0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.995, 0.999])
 def test_intervals_hold_the_truth_in_ninety_five_of_a_hundred_cases(

@@ -17,6 +17,7 @@ def of_shares(shares: list[float], images: int = 2000) -> OverImages:
     )
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("shares", [[0.05, 0.75, 0.2], [0.03, 0.9, 0.07], [0.0, 0.98, 0.02]])
 def test_the_number_of_images_tells_in_eight_of_ten_cases(
     shares: list[float], rng: np.random.Generator
@@ -29,6 +30,7 @@ def test_the_number_of_images_tells_in_eight_of_ten_cases(
     assert np.mean(p < 0.05) == pytest.approx(0.8, abs=0.03)
 
 
+@pytest.mark.slow
 def test_captions_with_many_ties_have_as_many_values_as_images(rng: np.random.Generator) -> None:
     """A normal difference: the number is that of a t test, but for the uncertainty of its
     spread.
@@ -104,12 +106,14 @@ def test_the_power_of_few_seeds_is_that_of_simulated_runs(
     assert found == pytest.approx(np.mean(p < 0.05), abs=0.02)
 
 
+@pytest.mark.slow
 def test_few_seeds_need_more_as_their_spread_is_uncertain() -> None:
     numbers = [over_seeds(1.0, seeds).needs(0.05)["seeds"] or 0 for seeds in (2, 3, 5, 10**6)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[-1] == 17  # of an ordinary power analysis: d = 1, 17 a group
 
 
+@pytest.mark.slow
 def test_images_that_all_seeds_share_set_a_limit() -> None:
     """The other way round, no number of images makes up for two seeds."""
     assert over_seeds(1.0, 5, shared=0.2).needs(0.05)["seeds"] is None

@@ -30,6 +30,7 @@ def system(noise: float, seed: int, images: int = 200, folds: int = 1) -> Metric
     return evaluate(Embeddings(pictures, captions), owner, Protocol("all", folds=folds))
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("folds", [1, 4])
 def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> None:
     base, better = system(1.5, 0, folds=folds), system(1.0, 0, folds=folds)
@@ -42,6 +43,7 @@ def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> No
     assert {each.p for each in compare(base, base, samples=100).values()} == {1.0}
 
 
+@pytest.mark.slow
 def test_p_is_uniform_where_systems_are_alike() -> None:
     chances = [
         compare(system(1.5, seed, 60), system(1.5, seed + 100, 60), 100)["", "RSUM"].p
@@ -51,6 +53,7 @@ def test_p_is_uniform_where_systems_are_alike() -> None:
     assert np.mean(chances) == pytest.approx(0.5, abs=0.12)
 
 
+@pytest.mark.specification
 def test_p_equals_the_share_of_all_swaps() -> None:
     """Three images that the second system alone finds: 2 of the 8 ways to swap them differ as
     much.
@@ -150,6 +153,7 @@ def test_a_direction_without_queries_does_not_differ() -> None:
     assert (p[3:] < 0.02).all()
 
 
+@pytest.mark.slow
 def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     """And its interval is drawn with the seed that is given."""
     number = np.arange(200)
@@ -172,6 +176,7 @@ def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
     assert folds != again
 
 
+@pytest.mark.slow
 def test_zero_is_outside_the_interval_where_p_is_below_its_level_and_nowhere_else(
     rng: np.random.Generator,
 ) -> None:
@@ -213,6 +218,7 @@ def test_an_interval_that_ends_at_zero_ends_there_exactly() -> None:
         assert np.all((ends == 0) | (np.abs(ends) > 1e-9))
 
 
+@pytest.mark.slow
 def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(
     rng: np.random.Generator,
 ) -> None:
@@ -228,6 +234,7 @@ def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(
     assert np.mean([held() for _ in range(500)]) == pytest.approx(0.95, abs=0.03)
 
 
+@pytest.mark.specification
 def test_only_like_systems_are_compared() -> None:
     base = system(1.5, 0)
     with pytest.raises(InputError, match="same images and captions"):
@@ -243,6 +250,7 @@ def test_only_like_systems_are_compared() -> None:
         compare(base, base, confidence=1.0)
 
 
+@pytest.mark.specification
 def test_a_difference_that_seeds_explain_is_none() -> None:
     """Runs of one recipe that differ by far more than their images do: over images alone p is
     0.001.

@@ -67,6 +67,7 @@ def photos(rng: np.random.Generator) -> list[Image.Image]:
     return [photo(rng) for _ in range(12)]
 
 
+@pytest.mark.specification
 def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
     one = data_set(
         tmp_path,
@@ -109,6 +110,7 @@ def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_number_alone_does_not_make_one_photograph_of_images_that_look_different(
     tmp_path: Path, photos: list[Image.Image]
 ) -> None:
@@ -214,6 +216,7 @@ def test_pairs_that_look_alike_are_those_of_comparing_every_two(
         assert found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["content", "look", "number"])
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("together", [True, False])
@@ -262,6 +265,7 @@ def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(
         }
 
 
+@pytest.mark.slow
 def test_pairs_that_look_alike_are_found_in_the_order_of_the_images_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -332,6 +336,7 @@ def test_one_data_set_leaks_where_splits_share_a_photograph(
     assert findings(own, split="train").leaks == []
 
 
+@pytest.mark.slow
 def test_other_photographs_do_not_look_alike(tmp_path: Path, photos: list[Image.Image]) -> None:
     own = data_set(
         tmp_path,
@@ -361,6 +366,7 @@ def test_images_of_one_colour_and_unreadable_files_are_no_pairs(
     assert found.unread == (1, 0)  # d.png can be read, though not decoded: its content is compared
 
 
+@pytest.mark.slow
 def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image]) -> None:
     evil = "<script>alert(1)</script>"
     one = data_set(
@@ -376,6 +382,7 @@ def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image
     assert "the same content" in html
 
 
+@pytest.mark.slow
 def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
     """A clip that was encoded again has other bytes and looks the same."""
     rng = np.random.default_rng(0)

@@ -26,6 +26,7 @@ def copied(project: Path, scenes: Manifest) -> Manifest:
     return other
 
 
+@pytest.mark.specification
 @pytest.mark.usefixtures("copied")
 def test_shared_photographs_end_with_1_and_are_named(pipeline: Any, scenes: Manifest) -> None:
     code, out, _ = pipeline("audit", "sample:train", "other")

@@ -80,6 +80,7 @@ def test_published_rows_must_be_one_each() -> None:
         claims.published_difference(pair.model_copy(update={"better": {}}))
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("verdict", "said"),
     [

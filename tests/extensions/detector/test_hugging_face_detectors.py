@@ -60,6 +60,7 @@ def test_every_entry_of_the_mappings_is_tried_or_gives_no_boxes() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY)
 def test_what_is_found_is_what_the_librarys_own_post_processing_gives(
     kind: str, engines: Any
@@ -128,6 +129,7 @@ def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
     )[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*EVERY, *tiny_detectors.PAGES])
 def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
     engine = engines(kind)

@@ -31,6 +31,7 @@ def chosen(boxes: Any = BOXES, scores: Any = SCORES, **options: Any) -> list[int
     return list(select(found, SIZE, DetectorOptions(weights="x", **options)).rows.tolist())
 
 
+@pytest.mark.specification
 def test_the_rule() -> None:
     assert chosen() == [1, 2]  # 0 overlaps the better 1, 3 scores too little, 4 is outside
     assert chosen(confidence=0.0) == [1, 2, 3]
@@ -62,6 +63,7 @@ def test_a_score_that_is_no_number_is_refused() -> None:
         chosen(scores=[0.5, float("nan"), 0.3, 0.1, 0.8])
 
 
+@pytest.mark.specification
 def test_logits_to_scores() -> None:
     logits = torch.tensor([[0.0, 2, 1], [20, 25, -3]])
     boxes = torch.tensor([[0.5, 0.5, 0.2, 0.4], [0.1, 0.1, 0.2, 0.2]])
@@ -121,6 +123,7 @@ def test_regions_are_of_the_map_whose_stride_is_nearest(
     assert items.features.tolist() == [[nearest]]
 
 
+@pytest.mark.specification
 def test_what_is_inside_a_box_is_pooled() -> None:
     columns = torch.arange(8.0).repeat(4, 1)[
         None

@@ -190,6 +190,7 @@ def test_every_card_can_be_read_and_names_a_reader() -> None:
     assert sum(published._card("sugarcrepe").counts.values()) == 7511
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("kind", "caption", "others", "expected"),
     [
@@ -248,6 +249,7 @@ def asked(
     return questions, {"right": 0, "wrong": 1, "worse": 2}
 
 
+@pytest.mark.specification
 def test_accuracy_by_hand_with_ties_by_the_mean_over_orders() -> None:
     captions = np.array([[1, 0], [0, 1], [0, -1]], np.float32)  # right, wrong, worse
     images = np.array(
@@ -325,6 +327,7 @@ def test_the_interval_of_images_with_unequal_numbers_of_questions_is_that_of_a_r
     assert (found.low, found.high) == pytest.approx((100 * low[0], 100 * high[0]))
 
 
+@pytest.mark.specification
 def test_winoground_scores_by_their_definition() -> None:
     rng = np.random.default_rng(0)
     images, captions = (rng.normal(size=(40, 4)).astype(np.float32) for _ in range(2))

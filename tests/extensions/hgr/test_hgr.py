@@ -128,6 +128,7 @@ def with_frames(phrases: list[np.ndarray], frames: np.ndarray) -> float:
     return float(np.mean(found)) if found else 0.0
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("recipe", ["hgr", "hgr_infty"])
 def test_a_similarity_is_the_mean_of_three_levels(recipe: str) -> None:
     model, items = hgr(recipe), torch.randn(3, 5, 6, generator=torch.Generator().manual_seed(1))

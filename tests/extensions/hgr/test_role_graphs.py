@@ -29,6 +29,7 @@ def written(folder: Path, tree: Any) -> Path:
     return path
 
 
+@pytest.mark.specification
 def test_a_graph_is_its_phrases_and_edges(tmp_path: Path) -> None:
     path = written(tmp_path, {CAPTION: [NODES, EDGES], "another": [{}, []]})
     found = role_graphs.read(path, [CAPTION, "silence", CAPTION, "another"])
@@ -64,6 +65,7 @@ def test_of_a_caption_that_is_there_twice_the_last_graph_counts(tmp_path: Path) 
             assert role_graphs.read(path, [name]) == ['[[["NOUN",[0]]],[]]']
 
 
+@pytest.mark.slow
 def test_a_long_file_is_read_entry_by_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

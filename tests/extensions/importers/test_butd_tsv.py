@@ -105,6 +105,7 @@ def damage(job: ImportJob, change: Callable[[str], str], line: int = LINE) -> st
     return f"val2014/{name}.jpg"
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(("change", "said"), DAMAGE)
 def test_a_damaged_row(change: Callable[[str], str], said: str, job: ImportJob) -> None:
     file = damage(job, change)

@@ -41,6 +41,7 @@ def sources(form: str, folder: Path) -> list[Path]:
     return sorted(folder.glob("*.tsv")) if form == "butd-tsv" else [folder]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("writer", [foreign.anderson_tsv, foreign.lxmert_tsv])
 def test_exported_and_imported_again(tmp_path: Path, writer: Writer, form: str) -> None:
@@ -61,6 +62,7 @@ def test_exported_and_imported_again(tmp_path: Path, writer: Writer, form: str) 
     assert np.array_equal(back.columns("sizes"), store.columns("sizes"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_again_does_nothing_and_another_split_goes_beside(tmp_path: Path, form: str) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
@@ -72,6 +74,7 @@ def test_again_does_nothing_and_another_split_goes_beside(tmp_path: Path, form: 
     assert {name: tree(out)[name] for name in before} == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_other_files_are_not_overwritten(tmp_path: Path, form: str) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
@@ -83,6 +86,7 @@ def test_other_files_are_not_overwritten(tmp_path: Path, form: str) -> None:
     assert tree(out) == before
 
 
+@pytest.mark.slow
 def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
 
@@ -97,6 +101,7 @@ def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert reported == [10]
 
 
+@pytest.mark.slow
 def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     with pytest.raises(StoreError, match="has no boxes"):
@@ -106,6 +111,7 @@ def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     there = foreign.pictures(TABLE, [2] * 14, 5)
@@ -115,6 +121,7 @@ def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
     assert (done.images, done.left_out) == (13, [TABLE.images["file"][3]])
 
 
+@pytest.mark.slow
 def test_manifest_is_the_stores(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     other: Manifest = foreign.manifest(13, captions=6, dataset="mine")

@@ -31,6 +31,7 @@ def counts(images: int, vary: bool, seed: int) -> list[int]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("source", foreign.SOURCES)
 def test_a_store_holds_what_the_source_holds(source: str, seed: int, tmp_path: Path) -> None:
@@ -73,6 +74,7 @@ def test_sizes_are_the_sources(source: str, tmp_path: Path) -> None:
     assert sizes[:].tolist() == [list(image.size) for image in there]  # type: ignore[index, union-attr]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["anderson", "lxmert", "npz", "npz-lying"])
 def test_boxes_that_are_no_pixels_of_the_image_are_refused(source: str, tmp_path: Path) -> None:
     form, write, _, _ = foreign.SOURCES[source]
@@ -118,6 +120,8 @@ def tsv(tmp_path: Path) -> Any:
     return foreign.job(table, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr")
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
     import_features(tsv)
     import_features(replace(tsv, store=tmp_path / "half.zarr", dtype="float16"))
@@ -127,6 +131,7 @@ def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
     assert np.array_equal(half, exact.astype(np.float16))
 
 
+@pytest.mark.slow
 def test_again_does_nothing(tsv: Any) -> None:
     assert import_features(tsv).images == 11
     before = tree(tsv.store)
@@ -134,6 +139,7 @@ def test_again_does_nothing(tsv: Any) -> None:
     assert tree(tsv.store) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(
     shard: int, tsv: Any, tmp_path: Path
@@ -164,6 +170,7 @@ def test_a_second_import_into_one_store_is_refused(tsv: Any) -> None:
         import_features(tsv)
 
 
+@pytest.mark.slow
 def test_made_otherwise_is_refused_or_replaced(tsv: Any, tmp_path: Path) -> None:
     import_features(tsv)
     with pytest.raises(InputError, match="recipe was butd-tsv-2-12x7, is other"):
@@ -179,6 +186,7 @@ def test_made_otherwise_is_refused_or_replaced(tsv: Any, tmp_path: Path) -> None
     assert import_features(replace(tsv, if_changed="redo")).images == 11
 
 
+@pytest.mark.slow
 def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
     assert import_features(tsv).reported_as == "butd-tsv-2-12x7"
     named = replace(tsv, reported_as="butd-2-12-proposals", if_changed="redo")
@@ -189,6 +197,7 @@ def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
             replace(tsv, reported_as=name)
 
 
+@pytest.mark.slow
 def test_images_that_the_source_lacks(tsv: Any) -> None:
     path = tsv.paths[0]
     rows = path.read_text().splitlines()
@@ -246,6 +255,7 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     assert peak < size / 4
 
 
+@pytest.mark.slow
 def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_again(
     tsv: Any,
 ) -> None:
@@ -262,6 +272,7 @@ def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_aga
     assert import_features(now).images == 0
 
 
+@pytest.mark.slow
 def test_of_shards_that_wait_while_files_are_replaced_all_images_are_imported(tsv: Any) -> None:
     import_features(tsv)
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()

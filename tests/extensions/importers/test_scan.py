@@ -58,6 +58,7 @@ def test_the_array_is_only_ever_mapped(job: ImportJob, monkeypatch: pytest.Monke
     assert all(isinstance(each, np.memmap) and not each.flags.writeable for each in found)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("act", "said"),
     [

@@ -39,6 +39,7 @@ def build(folder: Path, **options: Any) -> Any:
     return extractors.build("naflex", {"weights": str(folder), "patches": 16, **options}, Runtime())
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("patches", [16, 9])
 @torch.inference_mode()
 def test_patches_are_those_of_the_librarys_own_forward_pass(folder: Path, patches: int) -> None:

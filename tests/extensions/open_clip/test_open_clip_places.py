@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
 from pipeline.foundation.files import model_folder
@@ -42,6 +43,7 @@ assert "torch" not in sys.modules
 """
 
 
+@pytest.mark.slow
 def test_what_is_no_model_is_named_before_torch_is_imported(tmp_path: Path) -> None:
     for folder in ("empty", "clip", "ours", "outer/ours", "run/checkpoints"):
         (tmp_path / folder).mkdir(parents=True)

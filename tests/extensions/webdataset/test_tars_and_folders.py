@@ -91,6 +91,7 @@ ODD = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", ODD)
 def test_it_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
     check(ODD[name], tmp_path)

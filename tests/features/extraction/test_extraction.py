@@ -31,6 +31,7 @@ from pipeline.make.features.extraction import worker
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
 
 
+@pytest.mark.specification
 def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) -> None:
     done: list[int] = []
     outcome = extraction.extract(job, on_start=done.append, on_images=done.append)
@@ -65,6 +66,7 @@ class Cut(Exception):
     pass
 
 
+@pytest.mark.specification
 def test_cut_between_shards_and_resumed(job: extraction.ExtractionJob, tmp_path: Path) -> None:
     whole = replace(job, store=tmp_path / "whole.zarr")
     extraction.extract(whole)
@@ -157,6 +159,7 @@ def test_a_bad_image_ends_the_run_in_one_line(spoiled: extraction.ExtractionJob)
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.specification
 def test_bad_images_are_left_out_and_named(spoiled: extraction.ExtractionJob) -> None:
     outcome = extraction.extract(replace(spoiled, on_error="skip"))
     assert {row: reason.split()[0] for row, reason in outcome.failed.items()} == {

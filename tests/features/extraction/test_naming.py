@@ -36,6 +36,7 @@ def test_usual_settings_add_nothing(engine: str) -> None:
     assert named(engine) == USUAL[engine]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("engine", "change", "precision", "ending"),
     [

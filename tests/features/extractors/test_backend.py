@@ -27,6 +27,7 @@ SHIPPED = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "options"), [*((name, options) for name, options, *_ in ENGINES), SHIPPED]
 )
@@ -55,6 +56,7 @@ def test_openvino_gives_torchs_features(name: str, options: dict[str, Any]) -> N
                 np.testing.assert_array_equal(got.extras[extra], values)
 
 
+@pytest.mark.slow
 def test_features_are_their_own_and_stay() -> None:
     engine = extractors.build(*SHIPPED, Runtime(backend="openvino"))
     first, second = ([engine.prepare(picture)] for picture in pictures())
@@ -74,6 +76,7 @@ def test_a_graph_has_torchs_threads_and_no_cores_of_its_own() -> None:
     assert compiled.get_property("INFERENCE_PRECISION_HINT").to_string() == "f32"
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
     import openvino  # first, since its import builds the one object that would send
 

@@ -69,6 +69,7 @@ def test_engine(
     assert np.abs(both[0].features - both[1].features).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_frames_are_averages_of_the_map_in_order() -> None:
     engine: Any = extractors.build("frame", {**CNN, "frames": 50}, Runtime())
     grid = extractors.build("grid", {**CNN, "grid": 4}, Runtime())
@@ -88,6 +89,7 @@ def test_frames_are_averages_of_the_map_in_order() -> None:
         np.testing.assert_allclose(got, cells.mean(0), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_transformer_of_another_size_is_refused() -> None:
     with pytest.raises(
         InputError, match="frame: vit_tiny_patch16_224 takes no images of 96 pixels"
@@ -97,6 +99,7 @@ def test_a_transformer_of_another_size_is_refused() -> None:
         )
 
 
+@pytest.mark.specification
 def test_windows_are_36_and_cover_the_image() -> None:
     boxes = windows()
     assert boxes.shape == (36, 4)
@@ -125,6 +128,7 @@ def test_pyramid_pools_what_is_inside_a_window(monkeypatch: pytest.MonkeyPatch) 
     assert boxes[0].tolist() == [0, 0, 200, 100]
 
 
+@pytest.mark.specification
 def test_grid_items_are_the_maps_cells_row_by_row(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = extractors.build("grid", {**CNN, "grid": 2}, Runtime())
     plane = torch.arange(16.0).reshape(1, 1, 4, 4)
@@ -186,6 +190,7 @@ def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "size", "cls", "prefix"),
     [
@@ -224,6 +229,7 @@ def test_registers_are_left_out_and_the_class_token_is_first(
         np.testing.assert_allclose(items[0], others[0, 0].numpy(), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_class_token_is_refused_where_there_is_none() -> None:
     for network in ("test_vit2", "vit_base_patch16_siglip_224"):
         with pytest.raises(InputError, match="has no class token; set cls: false"):
@@ -276,6 +282,7 @@ class Malice:
         return (Path.touch, (self.mark,))
 
 
+@pytest.mark.specification
 def test_pickled_code_is_never_run(tmp_path: Path) -> None:
     torch.save({"weight": Malice(tmp_path / "owned")}, tmp_path / "evil.pth")
     with pytest.raises(InputError, match=r"names __builtin__.getattr, .* do not trust it"):
@@ -316,6 +323,7 @@ def test_every_checkpoint_says_what_a_user_must_know() -> None:
         assert entry.get, name
 
 
+@pytest.mark.slow
 def test_the_samples_weights_are_the_known_ones_and_fit() -> None:
     path, known = weights.locate("efficientnet-lite0")
     assert known is not None

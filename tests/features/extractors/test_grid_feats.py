@@ -116,6 +116,7 @@ def expected(network: ResNet, picture: Image.Image) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_features_are_those_of_detectron2s_network(
     published: tuple[ResNet, Path], engine: Any, at_once: int
@@ -144,6 +145,7 @@ def test_features_are_those_of_detectron2s_network(
         assert each.extras["boxes"][-1].tolist()[2:] == list(picture.size)
 
 
+@pytest.mark.slow
 def test_openvino_gives_torchs_features(published: tuple[ResNet, Path], engine: Any) -> None:
     options = {"weights": str(published[1]), "short_side": 96, "long_side": 160}
     ours = extractors.build("grid-feats-x101", options, Runtime(backend="openvino"))
@@ -155,6 +157,7 @@ def test_openvino_gives_torchs_features(published: tuple[ResNet, Path], engine: 
         np.testing.assert_allclose(got, there, rtol=0, atol=1e-4 * np.abs(there).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BLOCKS)
 def test_every_array_has_its_place_under_the_released_codes_names(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -175,6 +178,7 @@ def test_every_array_has_its_place_under_the_released_codes_names(
     }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     "size", [(640, 480), (427, 640), (600, 600), (301, 299), (1000, 300), (17, 1000), (3, 2)]
 )
@@ -184,6 +188,7 @@ def test_images_get_the_size_that_detectron2_gives_them(size: tuple[int, int]) -
     assert grid_feats.resized(width, height, 600, 1000) == (columns, rows)
 
 
+@pytest.mark.slow
 def test_engines_by_name() -> None:
     options = {name: extractors.ENGINES.options(name, {}) for name in BLOCKS}
     assert {name: (each.network, each.weights) for name, each in options.items()} == {  # type: ignore[attr-defined]
@@ -196,12 +201,14 @@ def test_engines_by_name() -> None:
         extractors.build("grid-feats-x152", {}, Runtime())
 
 
+@pytest.mark.slow
 def test_a_thread_of_an_image_has_a_row_of_items(engine: Any) -> None:
     picture = Image.new("RGB", (2000, 2))
     (items,) = engine.extract([engine.prepare(picture)], [picture.size])
     assert items.features.shape == (5, 2048)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("there", "told"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")]
 )
@@ -218,6 +225,7 @@ def test_weights_of_another_network_are_refused(
         grid_feats.load("resnext101_32x8d", str(tmp_path / "X-101.pth"))
 
 
+@pytest.mark.slow
 def test_pickled_code_in_weights_is_never_run(tmp_path: Path) -> None:
     torch.save(
         {"model": {"backbone.stem.conv1.weight": Malice(tmp_path / "owned")}},

@@ -42,6 +42,7 @@ def filled(features: np.ndarray, dtype: str = "float16") -> Shard:
     return shard
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_rounding_on_the_device_gives_the_bits_of_rounding_on_the_host(

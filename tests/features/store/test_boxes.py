@@ -17,6 +17,7 @@ from pipeline.make.features.store.item_format import ItemFormat
 from pipeline.make.features.store.layout import StoreError
 
 
+@pytest.mark.specification
 def test_six_values_by_hand() -> None:
     found = six(np.array([[[10, 20, 30, 100]]], "f4"), np.array([[40, 200]], "i4"))
     np.testing.assert_allclose(found, [[[0.25, 0.1, 0.75, 0.5, 0.5, 0.4]]])

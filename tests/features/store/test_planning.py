@@ -60,6 +60,7 @@ def at_once(path: Path, images: int) -> Plan:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("planned", [at_once, resumed, grown])
 def test_a_plan_and_its_tasks_grow_as_the_images_do(
     planned: Callable[[Path, int], Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -92,6 +93,7 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
     return ExtractionJob.tasks(job, None, SimpleNamespace(ids=ids), todo, Path("s.zarr"))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_a_task_is_as_small_in_a_store_that_has_grown(tmp_path: Path) -> None:
     sizes = [
         max(

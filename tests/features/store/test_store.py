@@ -88,6 +88,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return tmp_path / "s.zarr"
 
 
+@pytest.mark.specification
 def test_reads_any_rows_in_any_order(made: Path) -> None:
     store = FeatureStore(made)
     rows = np.array([10, 0, 7, 7, 2])
@@ -126,6 +127,7 @@ def test_few_files_stay_open_and_none_after_the_store(
     assert not opened()
 
 
+@pytest.mark.slow
 def test_a_store_that_is_replaced_while_it_is_opened_is_no_mixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,6 +160,7 @@ def test_reads_into_a_dirty_buffer(made: Path) -> None:
             FeatureStore(made).read(np.array([1, 3]), wrong)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 @pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
 def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(
@@ -174,11 +177,13 @@ def test_a_value_that_is_not_finite_is_named_with_its_image_and_row(
     assert store.read(np.array([8, 7]))[1].tolist() == [3, 2]
 
 
+@pytest.mark.slow
 def test_every_float16_is_finite_or_not() -> None:
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     assert [all_finite(value) for value in every[:, None]] == np.isfinite(every).tolist()
 
 
+@pytest.mark.specification
 def test_is_plain_zarr(made: Path) -> None:
     store = FeatureStore(made)
     group = zarr.open_group(made, mode="r")
@@ -263,6 +268,7 @@ def test_unfinished_is_refused_and_resumed(tmp_path: Path) -> None:
     assert not list(path.rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     sizes = FeatureStore(made).layout
     with pytest.raises(InputError, match="engine was test, is other; --if-changed redo replaces"):
@@ -277,6 +283,7 @@ def test_made_otherwise_is_refused_or_replaced(made: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path) -> None:
     sizes, shard = FeatureStore(made).layout, Shard.empty(layout(), 2)
     for row in shard.rows:
@@ -288,6 +295,7 @@ def test_a_task_that_outlives_its_store_does_not_write_into_the_next(made: Path)
     assert tree(made) == before
 
 
+@pytest.mark.slow
 def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
     (tmp_path / "link.zarr").symlink_to(made)
     link = tmp_path / "link.zarr"
@@ -302,6 +310,7 @@ def test_a_link_to_a_store_is_the_store(made: Path, tmp_path: Path) -> None:
     assert ledger.pending(made, layout()) == [0, 1, 2]
 
 
+@pytest.mark.specification
 def test_what_is_not_a_store_is_never_replaced(tmp_path: Path) -> None:
     photographs = tmp_path / "photographs"
     photographs.mkdir()
@@ -350,6 +359,7 @@ def test_a_ledger_entry_of_anything_else_is_a_fault(made: Path, text: str) -> No
     assert "0: its ledger entry is not readable" in faults(made)
 
 
+@pytest.mark.slow
 def test_a_lost_ledger_is_begun_again(made: Path) -> None:
     whole, sizes = tree(made), FeatureStore(made).layout
     shutil.rmtree(made / "ledger")
@@ -399,6 +409,7 @@ def test_verify_finds_nothing_in_a_good_store(made: Path) -> None:
     assert faults(made) == ""
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("array", "shard", "said"),
     [
@@ -430,6 +441,7 @@ def test_verify_finds_other_ids(made: Path) -> None:
     assert differing(made) == ["ids"]
 
 
+@pytest.mark.slow
 def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> None:
     paths = [tmp_path / name for name in ("a.zarr", "b.zarr", "c.zarr")]
     for path in paths:
@@ -450,6 +462,7 @@ def test_identity_is_what_was_made_and_which_images_failed(tmp_path: Path) -> No
     assert FeatureStore(paths[0], rows).identity == first
 
 
+@pytest.mark.slow
 def test_content_is_what_was_made_of_each_row_and_why_it_failed(tmp_path: Path) -> None:
     contents = []
     for name, reason in (("a", "not an image"), ("b", "not an image"), ("c", "cut short")):
@@ -476,6 +489,7 @@ def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:
     assert faults(tmp_path / "s.zarr") == ""
 
 
+@pytest.mark.slow
 def test_verify_finds_values_that_the_ledger_vouches_for_wrongly(made: Path) -> None:
     """Checksums that agree are not enough: the values themselves are looked at."""
     group = zarr.open_group(made, mode="r+")

@@ -22,6 +22,7 @@ def adaptive_k(similarity: Tensor) -> tuple[float, float, int]:
     return align, uniform, max(1, min(k, batch - 1))
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("denominator", ["with_positive", "printed"])
 @pytest.mark.parametrize("maturity", [0.0, 0.6, 1.0])
 def test_adopt(denominator: str, maturity: float) -> None:
@@ -77,6 +78,7 @@ def test_adopt_as_released_counts_half_at_random_and_one_for_pairs_told_apart() 
     assert objective.log["negatives"] == 1
 
 
+@pytest.mark.specification
 def test_adopt_as_released_is_the_released_codes_loss() -> None:
     torch.manual_seed(1)
     # Positive similarities: among negative ones the released code takes a query's own key, set to

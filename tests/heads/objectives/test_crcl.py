@@ -25,6 +25,7 @@ def crcl_by_loops(similarity: Tensor, trust: list[float]) -> Tensor:
     return total
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_crcl_and_its_gradient(epoch: int) -> None:
     similarity = cosines(6).requires_grad_()

@@ -22,6 +22,7 @@ def triplet_by_loops(similarity: Tensor, margin: float, hardest: bool) -> float:
     return total
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("epoch", [0, 1, 7])
 def test_triplet(epoch: int) -> None:
     similarity = cosines(12)
@@ -46,6 +47,7 @@ def test_triplet_logs_violations() -> None:
     assert objective.log == {"violations": pytest.approx(1 / 4), "negatives": 1}
 
 
+@pytest.mark.specification
 def test_infonce_is_cross_entropy_over_the_batch() -> None:
     similarity = cosines(12)
     labels = torch.arange(12)
@@ -54,6 +56,7 @@ def test_infonce_is_cross_entropy_over_the_batch() -> None:
     torch.testing.assert_close(build("infonce")(similarity), expected)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("denominator", ["with_positive", "printed"])
 def test_constant_k(denominator: str) -> None:
     similarity = cosines(12)
@@ -87,6 +90,7 @@ def test_random_k_covers_its_range_and_follows_the_seed() -> None:
     assert draws() == first
 
 
+@pytest.mark.specification
 def test_sigmoid_is_that_of_siglip() -> None:
     """−1/B Σ log σ(z (t s + b)): Zhai et al., algorithm 1, with z = 2 I − 1."""
     similarity = cosines(5)

@@ -38,6 +38,7 @@ def make(variant: str) -> Objective:
     return objective
 
 
+@pytest.mark.slow
 @every_variant
 def test_gradients_are_those_of_the_function(variant: str) -> None:
     objective = make(variant)
@@ -49,12 +50,14 @@ def test_gradients_are_those_of_the_function(variant: str) -> None:
     assert torch.autograd.gradcheck(function, cosines(6).requires_grad_())
 
 
+@pytest.mark.specification
 @every_variant
 def test_both_directions_count_alike(variant: str) -> None:
     similarity = cosines(7)
     torch.testing.assert_close(make(variant)(similarity), make(variant)(similarity.T))
 
 
+@pytest.mark.specification
 @every_variant
 def test_captions_of_one_image_are_no_negatives(variant: str) -> None:
     similarity = cosines(6)
@@ -112,6 +115,7 @@ def test_a_diverged_model_gives_a_nan_to_report(variant: str) -> None:
     assert make(variant)(torch.full((6, 6), torch.nan)).isnan()
 
 
+@pytest.mark.specification
 @every_objective
 @pytest.mark.parametrize(
     ("similarity", "same_image"),

@@ -28,6 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_the_listing_is_in_karpathys_layout_and_matches_the_pictures(tmp_path: Path) -> None:
     listing = render(tmp_path, images=24, size=40)
     assert listing == tmp_path / "dataset_sample.json"
@@ -54,6 +55,8 @@ def test_two_thirds_train_and_a_sixth_each_for_validation_and_test(
     assert tuple(splits[name] for name in ("train", "val", "test")) == sizes
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_corpus(tmp_path: Path) -> None:
     for name, seed in (("a", 3), ("b", 3), ("c", 4)):
         render(tmp_path / name, images=12, size=48, seed=seed)
@@ -63,6 +66,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_another_corpus(tmp_
     assert all(a[name] != c[name] for name in a)
 
 
+@pytest.mark.slow
 def test_a_smaller_corpus_is_the_beginning_of_a_larger_one(tmp_path: Path) -> None:
     small, large = (read(render(tmp_path / str(n), images=n, size=32)) for n in (12, 18))
     assert small == large[:12]
@@ -70,6 +74,7 @@ def test_a_smaller_corpus_is_the_beginning_of_a_larger_one(tmp_path: Path) -> No
     assert pictures.items() <= contents(tmp_path / "18" / "images").items()
 
 
+@pytest.mark.slow
 def test_rendering_again_replaces_the_sample_and_leaves_other_files_alone(tmp_path: Path) -> None:
     render(tmp_path, images=18, size=32)
     (tmp_path / "images" / "holiday.jpg").write_bytes(b"mine")
@@ -85,6 +90,7 @@ def test_rendering_again_replaces_the_sample_and_leaves_other_files_alone(tmp_pa
     assert contents(tmp_path) == first
 
 
+@pytest.mark.slow
 def test_a_cut_leaves_no_listing_and_no_half_written_file(tmp_path: Path) -> None:
     def cut(done: int) -> None:
         if done == 5:

@@ -45,6 +45,7 @@ def digest() -> str:
     return found.hexdigest()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("off", [HERE[k:] for k in range(len(HERE[:2]))] or [[]], ids="-".join)
 def test_pictures_without_some_instructions(off: list[str]) -> None:
     environment = {

@@ -97,6 +97,7 @@ def test_settings_look_different() -> None:
             assert np.abs(look - looks[other]).mean() > 10
 
 
+@pytest.mark.slow
 def test_a_picture_looks_the_same_at_every_size() -> None:
     for scene in (compose(0, index) for index in range(12)):
         small = np.asarray(paint(scene, 64, np.random.default_rng(5)), np.float32)

@@ -22,6 +22,7 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return render_shots(tmp_path_factory.mktemp("sample_video"), clips=24, size=64).parent
 
 
+@pytest.mark.slow
 def test_the_manifest_takes_it(shots: Path) -> None:
     table = manifest.build(
         "sample_video", shots / "videos", shots / "captions.csv", manifest.Reading(kind="video")
@@ -40,6 +41,7 @@ def test_shots_are_two_seconds_of_moving_pictures(shots: Path) -> None:
         assert np.abs(frames[0] - frames[-1]).mean() > 3
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_captions_and_frames(shots: Path, tmp_path: Path) -> None:
     again = render_shots(tmp_path, clips=24, size=64, processes=2)
     assert again.read_bytes() == (shots / "captions.csv").read_bytes()

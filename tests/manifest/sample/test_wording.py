@@ -6,6 +6,7 @@ import re
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from pipeline.foundation.manifest.sample.scenes import WORLD, Scene, Thing, compose
 from pipeline.foundation.manifest.sample.wording import FORMS, tokens, write_captions
@@ -65,6 +66,8 @@ def test_every_caption_names_the_theme_by_shape_and_colour() -> None:
             assert theme.colour in {COLOUR_WORDS.get(word) for word in described[0]}, caption
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_what_captions_say_of_a_thing_is_true() -> None:
     checked: Counter[str] = Counter()
     for scene, captions in zip(SCENES, CAPTIONS, strict=True):
@@ -89,6 +92,7 @@ def test_what_captions_say_of_a_thing_is_true() -> None:
     assert set(checked) == {"small", "medium", "large", "striped", "spotted", "checked"}
 
 
+@pytest.mark.slow
 def test_left_and_right_in_captions_are_left_and_right_in_the_scene() -> None:
     checked: Counter[str] = Counter()
     for scene, captions in zip(SCENES, CAPTIONS, strict=True):

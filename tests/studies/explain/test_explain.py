@@ -54,6 +54,8 @@ def scores() -> np.ndarray:
     return images @ captions.T
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_one_fold_for_the_mean_of_five(scores: np.ndarray) -> None:
     """VSE++'s evaluation without --fold5 on the split of 1,000 images (SGRAF #7)."""
     one = evaluate(scores[24:48, 120:240], np.arange(120) // 5)
@@ -66,6 +68,7 @@ def test_one_fold_for_the_mean_of_five(scores: np.ndarray) -> None:
     assert reasons(back) == {("one pool of all images",)}
 
 
+@pytest.mark.slow
 def test_interleaved_folds(scores: np.ndarray) -> None:
     order = np.argsort(np.arange(IMAGES) % 5, kind="stable")
     columns = np.concatenate([np.arange(5) + 5 * image for image in order])
@@ -78,6 +81,7 @@ def round_all(numbers: object) -> list[object]:
     return [Decimal(f"{numbers[name]:.1f}") for name in NAMES]  # type: ignore[index]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "order"),
     [
@@ -112,6 +116,7 @@ def test_scores_in_float16_sorted_by_argsort(
     assert reasons(explain(scores, text(published))) == {("scores in float16", words)}
 
 
+@pytest.mark.slow
 def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
     """Each difference against a definition of its own."""
     numbers = evaluate(scores, OWNER)
@@ -178,6 +183,7 @@ def test_the_middle_rank_of_an_odd_number_is_one() -> None:
         assert measuring._median(np.array([3.0, 1.0, 2.0]), which) == 2
 
 
+@pytest.mark.slow
 def test_a_sum_of_rounded_recalls_is_another_than_that_of_all_digits(scores: np.ndarray) -> None:
     numbers = evaluate(scores, OWNER)
     summed = sum(Decimal(f"{numbers[name]:.1f}") for name in NAMES)
@@ -206,6 +212,7 @@ def test_numbers_by_chance_are_as_far_below_the_published_one_as_above() -> None
         assert share == pytest.approx(1 / 41, abs=0.005)
 
 
+@pytest.mark.slow
 def test_vectors_are_changed_before_they_are_multiplied() -> None:
     images, captions = vectors(seed=3)
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (images, captions)]
@@ -220,6 +227,7 @@ def test_vectors_are_changed_before_they_are_multiplied() -> None:
 
 
 # In large scores only what may be near is ranked
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [search.MANY, 0])
 def test_captions_beyond_five_and_without_an_image(
     many: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -243,6 +251,7 @@ def test_captions_beyond_five_and_without_an_image(
     assert found.references[0].numbers == tuple(round_all(whole))
 
 
+@pytest.mark.slow
 def test_a_protocol_of_as_many_captions_as_there_are_is_tried_as_that_of_all(
     scores: np.ndarray,
 ) -> None:
@@ -283,6 +292,7 @@ def test_captions_that_a_protocol_leaves_out_make_no_pairs() -> None:
     assert reasons(found) == {("each caption a pair with its own copy of the image",)}
 
 
+@pytest.mark.slow
 def test_images_that_cannot_be_cut_without_those_that_lack_captions(scores: np.ndarray) -> None:
     """120 images make five folds; the 119 that have captions make none."""
     owner = np.where(OWNER == 3, -1, OWNER)
@@ -296,6 +306,7 @@ def test_images_that_cannot_be_cut_without_those_that_lack_captions(scores: np.n
     assert reasons(found) == {("images without captions, captions without image left out",)}
 
 
+@pytest.mark.slow
 def test_equal_captions_count_for_each_other() -> None:
     images, captions = vectors(seed=2, noise=4)
     texts = [
@@ -320,6 +331,8 @@ def test_equal_captions_count_for_each_other() -> None:
     assert "the captions' texts" in without.not_tried
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> None:
     images, captions = vectors(seed=9)
     other = evaluate(images @ captions.T, OWNER)
@@ -335,6 +348,7 @@ def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> N
     )  # no worse variant
 
 
+@pytest.mark.slow
 def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.ndarray) -> None:
     """Of one number near the truth many are given by some variant; of three together hardly any."""
     numbers = evaluate(scores, OWNER)
@@ -402,6 +416,7 @@ def test_folds_without_an_image_are_refused(scores: np.ndarray) -> None:
             explain(scores, "R@1=50", **asked)
 
 
+@pytest.mark.slow
 def test_likely_mistakes_of_arrays_are_noted() -> None:
     pictures, captions = vectors()
     (said,) = explain((pictures, captions), "R@1=50.0", most=1).notes

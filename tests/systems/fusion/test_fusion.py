@@ -51,6 +51,7 @@ def test_permuted_members_give_the_same_ensemble(method: str) -> None:
     assert evaluate(fuse(mixed, method), OWNER, block_megabytes=0.01).as_dict() == expected
 
 
+@pytest.mark.specification
 def test_the_mean_is_the_mean_of_similarities() -> None:
     members = [member("a", 0), shuffled(member("b", 1), 2)]
     whole = (members[0].scores.values + member("b", 1).scores.values) / 2
@@ -169,6 +170,7 @@ def test_members_with_other_ids_are_refused() -> None:
         align([first, replace(other, image_ids=IMAGES[:29])])
 
 
+@pytest.mark.specification
 def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
     def scored(head: str, split: str, file: str) -> System:
         scores = np.random.default_rng([*file.encode()]).random((30, 90)).astype(np.float32)
@@ -191,6 +193,7 @@ def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
             tune(members, wrong, "mean", 32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("members", [2, 3])
 def test_of_weights_that_rank_alike_the_most_even_are_chosen(members: int) -> None:
     def perfect(head: str, split: str) -> System:

@@ -57,6 +57,7 @@ def reranked(
     return source(pool.scores, scored, OWNER, record)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("block_bytes", [1, 24 * 12 * 4, 2**20])
 @pytest.mark.parametrize("name", ["i2t", "t2i"])
 def test_the_order_is_the_scorers_among_k_and_the_retrievers_below(

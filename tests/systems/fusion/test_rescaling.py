@@ -73,6 +73,7 @@ def matrices(rng: np.random.Generator, shape: tuple[int, int]) -> list[np.ndarra
     ]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("direction", ["i2t", "t2i"])
 @pytest.mark.parametrize("block_bytes", [10**8, 5000])
@@ -160,6 +161,7 @@ def test_metrics_are_those_of_the_whole_matrices(
     assert found.as_dict()["t2i"] == evaluate(sums[1].T, owner).as_dict()["t2i"]
 
 
+@pytest.mark.slow
 def test_duplicates_of_computed_members_tie_by_rank_whatever_the_blocks(
     rng: np.random.Generator,
 ) -> None:

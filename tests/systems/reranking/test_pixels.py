@@ -55,6 +55,7 @@ def one_by_one(
     return found
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("kind", CLASSES)
 def test_scores_are_those_of_the_librarys_forward_pass(
     kind: str, source: PairSource, scenes: Manifest, tmp_path: Path, rng: np.random.Generator

@@ -73,6 +73,7 @@ def job(tmp_path: Path, retriever: System, scorer: System, **changes: Any) -> Jo
     return replace(made, **changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bank", ["train", "test"])
 def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(
     stored: Stored, tmp_path: Path, bank: str
@@ -83,6 +84,7 @@ def test_a_system_reranked_by_scores_that_saw_the_queries_has_seen_them(
     )
 
 
+@pytest.mark.slow
 def test_pairs_are_scored_again_by_another_version_of_the_scorer(
     stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +96,7 @@ def test_pairs_are_scored_again_by_another_version_of_the_scorer(
     assert rerank(same)[1:] == (first.pairs, True)
 
 
+@pytest.mark.slow
 def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: Path) -> None:
     on_val = [stored(name, "val") for name in ("retriever", "scorer")]
     tuned = job(tmp_path, *on_val, tune=True)
@@ -107,6 +110,7 @@ def test_k_that_was_chosen_for_other_heads_is_refused(stored: Stored, tmp_path: 
             rerank(job(tmp_path, *pair, tuned_on=tuned.path, redo=True))
 
 
+@pytest.mark.slow
 def test_a_choice_is_taken_from_the_store_of_val_alone(stored: Stored, tmp_path: Path) -> None:
     tuned = job(tmp_path, stored("retriever", "val"), stored("scorer", "val"), tune=True)
     rerank(tuned)

@@ -92,6 +92,7 @@ def test_a_bank_of_test_is_the_members_weighted_sum(heads: Any) -> None:
         np.testing.assert_allclose(whole(source), expected(vectors, vectors), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:

@@ -17,6 +17,7 @@ def rescored(scores: np.ndarray, **options: int) -> Similarity:
     return rescoring.build("csls", **options).rescore(source, of_test(source, lambda: ([], [])))  # type: ignore[return-value]
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("block_bytes", [1, 3 * 8 * 20, 2**20])
 def test_is_its_definition(
     block_bytes: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch

@@ -78,18 +78,21 @@ def shares(bank: np.ndarray, scores: np.ndarray, beta: float) -> np.ndarray:
     return np.asarray(np.exp(beta * scores) / np.exp(beta * bank).sum(0))
 
 
+@pytest.mark.specification
 def test_inverted_softmax(data: Data) -> None:
     by_image, by_caption = both(data, "inverted-softmax", beta=BETA)
     same_order(by_image, shares(data.images, data.scores, BETA))
     same_order(by_caption.T, shares(data.captions.T, data.scores.T, BETA))
 
 
+@pytest.mark.specification
 def test_nearest_neighbour_normalisation(data: Data) -> None:
     by_image, by_caption = both(data, "nnn", neighbours=4, weight=0.5)
     same_order(by_image, data.scores - 0.5 * np.sort(data.images, 0)[-4:].mean(0))
     same_order(by_caption.T, data.scores.T - 0.5 * np.sort(data.captions, 1)[:, -4:].mean(1))
 
 
+@pytest.mark.specification
 def test_dual_softmax(data: Data) -> None:
     by_image, by_caption = both(data, "dual-softmax", beta=BETA)
     for found, scores, bank in (
@@ -115,6 +118,7 @@ def test_dual_softmax_of_the_queries_that_are_ranked(data: Data) -> None:
         )
 
 
+@pytest.mark.specification
 def test_db_norm(data: Data) -> None:
     by_image, by_caption = both(data, "db-norm", query_beta=BETA, gallery_beta=2.0)
     same_order(
@@ -128,6 +132,7 @@ def test_db_norm(data: Data) -> None:
     )
 
 
+@pytest.mark.specification
 def test_qb_norm_takes_the_k_best_of_each_query_of_the_bank_for_hubs(data: Data) -> None:
     """Item 0 of either side is the best of the whole bank, item 1 the second."""
     data.captions[[0, 1]] += [[4], [2]]

@@ -21,6 +21,7 @@ from pipeline.judge.systems.scores.system import System
 MADE = invented_facts.of_head(dataset="a", checkpoint="c")
 
 
+@pytest.mark.slow
 def test_round_trip_in_pieces(tmp_path: Path, rng: np.random.Generator) -> None:
     path = tmp_path / "deep" / "e.zarr"
     ids, caption_ids, owner = np.array([7, 3]), np.array([5, 6, 9]), np.array([0, 0, 1])
@@ -78,6 +79,7 @@ def test_vectors_whose_ids_were_changed_are_refused(tmp_path: Path, changed: str
         store.vectors("image")
 
 
+@pytest.mark.slow
 def test_no_image_is_in_a_pool_twice(tmp_path: Path) -> None:
     pool = embedded(tmp_path / "a.zarr", [3, 5])
     others = [

@@ -44,6 +44,7 @@ def numbered(images: int, captions: int = 3) -> np.ndarray:
     return np.arange(images * captions, dtype=np.float32).reshape(images, captions)
 
 
+@pytest.mark.slow
 def test_round_trip_and_replacement(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "s.zarr"
     for scale in (1, 2):
@@ -69,6 +70,7 @@ class Watched(Matrix):
         return block
 
 
+@pytest.mark.slow
 def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     source = Watched(numbered(ROWS + 3, 2 * COLUMNS + 1))
     reported: list[int] = []
@@ -88,6 +90,7 @@ def test_chunks_are_bounded_on_both_axes_and_streamed(tmp_path: Path) -> None:
     assert np.array_equal(store.similarity[:], source.values)
 
 
+@pytest.mark.slow
 def test_embeddings_are_read_back_by_memory_map(tmp_path: Path) -> None:
     vectors = {
         "image_embeddings": np.zeros((4, 2), np.float32),
@@ -105,6 +108,7 @@ def test_embeddings_are_read_back_by_memory_map(tmp_path: Path) -> None:
         System.open(tmp_path / "t.zarr").embeddings()
 
 
+@pytest.mark.slow
 def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     images = generator.standard_normal((ROWS + 40, 96)).astype(np.float32)
@@ -124,6 +128,7 @@ def test_equal_vectors_have_equal_similarities_wherever_they_stand(tmp_path: Pat
     assert np.array_equal(matrix[:, -60:], matrix[:, :60])
 
 
+@pytest.mark.slow
 def test_an_ensemble_by_query_keeps_its_members_and_is_fused_when_read(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:

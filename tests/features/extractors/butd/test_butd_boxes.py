@@ -13,6 +13,7 @@ from pipeline.make.features.extractors.butd import geometry
 from pipeline.make.features.extractors.butd.geometry import Proposals
 
 
+@pytest.mark.specification
 def test_anchors_are_those_of_faster_rcnn() -> None:
     # Ratio 0.5: sqrt(256 / 0.5) = 22.6 rounds to 23, 11.5 to the even 12; ratio 2: 11.3 to 11,
     # height 22.
@@ -41,6 +42,7 @@ def test_anchors_step_by_16_pixels_row_by_row() -> None:
     )
 
 
+@pytest.mark.specification
 def test_a_correction_moves_the_centre_and_scales_the_sides() -> None:
     # 10 x 20 pixels around (5, 10); a tenth of the width to the right, twice as wide.
     moved = geometry.move(torch.tensor([0.0, 0, 9, 19]), torch.tensor([0.1, 0, math.log(2), 0]))
@@ -115,6 +117,7 @@ def test_at_most_300_proposals_best_first() -> None:
 NEAR = torch.tensor([[0.0, 0, 9, 9], [0, 0, 9, 11], [20, 20, 29, 29]])
 
 
+@pytest.mark.specification
 def test_suppression_is_class_by_class() -> None:
     scores = torch.tensor([[0.9, 0.05], [0.6, 0.5], [0.1, 0.3]])
     expected = torch.tensor([[True, False], [False, True], [True, True]])
@@ -144,6 +147,7 @@ def test_survivors_agree_with_one_class_after_another() -> None:
     assert 0 < together.sum() < together.numel()
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("fewest", "most", "rows"),
     [

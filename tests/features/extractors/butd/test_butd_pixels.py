@@ -14,6 +14,7 @@ def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
     return along(along(pixels, 1, scale), 0, scale)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize(
     ("size", "scale"),
     [
@@ -30,6 +31,7 @@ def test_short_side_600_long_side_at_most_1000(size: tuple[int, int], scale: flo
     assert scale_of(*size) == pytest.approx(scale)
 
 
+@pytest.mark.specification
 def test_channels_are_blue_green_red_less_their_means() -> None:
     prepared = resized(Image.new("RGB", (2, 3), (255, 16, 0)), 1.0, 1.0)
     assert prepared.shape == (3, 3, 2)

@@ -76,6 +76,7 @@ def transformer(root: Path) -> None:
     save_file(state, snapshot / "model.safetensors", metadata={"format": "pt"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("feature", "write", "items", "dimension", "recipe", "name"),
     [

@@ -81,6 +81,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_table_that_expands_or_is_none_is_refused_in_one_line(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -118,6 +119,7 @@ def test_what_is_packed_is_read_as_what_is_not(tmp_path: Path) -> None:
             assert np.array_equal(read(tmp_path / each), scores)
 
 
+@pytest.mark.slow
 def test_what_has_more_entries_than_any_has_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -200,6 +200,8 @@ def run(folder: Path, *arguments: str) -> Any:
     return json.loads(found.stdout)
 
 
+@pytest.mark.slow
+@pytest.mark.specification
 def test_every_file_is_measured_as_its_matrix(folder: Path) -> None:
     """In one call, with one shape of JSON; in types and lists, ties are those of the matrix."""
     found = run(folder, "evaluate", *FILES)
@@ -262,6 +264,7 @@ def without_torch(folder: Path, names: list[str]) -> subprocess.CompletedProcess
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_only_tensors_of_torch_need_torch(folder: Path) -> None:
     others = [name for name in FILES if ".pt" not in name] + ["of_numpy.pt"]
     ran = without_torch(folder, others)
@@ -325,6 +328,7 @@ def test_lists_without_scores_are_ranked_in_their_order(tmp_path: Path) -> None:
     assert rank(system.scores, system.caption_image).t2i.ranks().tolist() == [1, 1, 2]
 
 
+@pytest.mark.slow
 def test_two_files_of_different_pools_are_refused(tmp_path: Path) -> None:
     """Where ids or sizes tell it, also when one has ids and the other has none."""
     ids = {"image_ids": np.arange(IMAGES) + 100, "caption_ids": np.arange(CAPTIONS) + 100}

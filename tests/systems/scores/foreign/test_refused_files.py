@@ -198,6 +198,7 @@ def refused(name: str, root: Path, columns: Columns = COLUMNS) -> str:
     return str(raised.value)
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", [*WRITTEN])
 def test_a_file_of_no_scores_is_refused_in_one_line(tmp_path: Path, name: str) -> None:
     write, expected = WRITTEN[name]

@@ -225,6 +225,7 @@ CONTRADICTING: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("said", [*CONTRADICTING])
 def test_what_contradicts_the_assumed_order_is_refused(tmp_path: Path, said: str) -> None:
     beside, expected = CONTRADICTING[said]
