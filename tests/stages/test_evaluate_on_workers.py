@@ -136,44 +136,28 @@ def _printed(run: Any, *arguments: str) -> str:
     return str(out)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_the_same_bytes(run: Any, address: str, nothing_here: Callable[[], None]) -> None:
+    asked = [
         RUN,
         (*RUN, *METRICS, "--per-query", "queries.csv"),
         (*RUN, "--qrels", "judged.qrels", *METRICS),
         ("--system", NAME, "--folds", "3", "--ties", "pessimistic", "--json"),
         ("--embeddings", "images.npy", "captions.npy", *METRICS, "--json"),
-    ],
-    ids=["run", "metrics", "qrels", "folds", "npy"],
-)
-def test_the_same_bytes(
-    arguments: tuple[str, ...], run: Any, address: str, nothing_here: Callable[[], None]
-) -> None:
-    _same_there(run, [arguments], address, nothing_here)
+    ]
+    _same_there(run, asked, address, nothing_here)
 
 
 def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable[[], None]) -> None:
-    whole = [
-        *FUSED,
-        *(f"{NAME}+{by}" for by in RESCORED),
-        "of-a-head",
-        "of-ranks",
-        "of-z-scores",
-        "fused-reranked",
-    ]
+    rescored = [f"{NAME}+{by}" for by in RESCORED]
+    whole = [*FUSED, *rescored, "of-a-head", "of-ranks", "of-z-scores", "fused-reranked"]
     in_folds = [*FUSED, "in-folds", "fused-in-folds"]
     of_another = score("region", noise=2.0, dataset="other")
-    _same_there(
-        systems,
-        [
-            *(("--system", name, *METRICS, "--json") for name in whole),
-            *(("--system", name, *FOLDS, "--json") for name in in_folds),
-            ("--system", NAME, "--distractors", str(of_another), *METRICS, "--json"),
-        ],
-        address,
-        nothing_here,
-    )
+    asked = [
+        (*whole, *METRICS, "--json"),
+        (*in_folds, *FOLDS, "--json"),
+        ("--system", NAME, "--distractors", str(of_another), *METRICS, "--json"),
+    ]
+    _same_there(systems, asked, address, nothing_here)
 
 
 def test_no_address_and_no_cluster_are_one_line(
