@@ -33,9 +33,12 @@ def consolidate(file: Path) -> None:
     file.write_text(json.dumps(json.loads(file.read_text()) | {"consolidated_metadata": ADDED}))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
+    refused: Callable[..., str], run: Path
+) -> None:
+    record = SCORES / "record.json"
+    as_it_was = record.read_bytes()
+    for change in (
         edit(FACTS, "member", "features", value="butd-36"),
         edit(FACTS, "is_untrained", value=False),
         edit(FACTS, "seed"),
@@ -48,14 +51,12 @@ def consolidate(file: Path) -> None:
         edit("contents", "similarity"),
         edit("request", "name"),
         edit("seal"),
-    ],
-)
-def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
-    refused: Callable[..., str], run: Path, change: tampering.Change
-) -> None:
-    change(SCORES / "record.json")
-    for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
-        assert f"{SCORES}/record.json: was edited" in refused(*command), command
+    ):
+        record.write_bytes(as_it_was)
+        change(record)
+        edited = record.read_text(encoding="utf-8")
+        for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
+            assert f"{record}: was edited" in refused(*command), (command, edited)
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
@@ -101,28 +102,21 @@ COMMANDS: dict[Path, list[tuple[str | Path, ...]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("system", "command"),
-    [
-        pytest.param(
-            system, command, id="-".join(map(str, (system.stem, *command))).replace("/", "-")
-        )
-        for system, commands in COMMANDS.items()
-        for command in commands
-    ],
-)
+@pytest.mark.parametrize("system", COMMANDS, ids=lambda system: system.stem)
 def test_every_command_that_reads_a_system_compares_its_record(
-    refused: Callable[..., str], run: Path, system: Path, command: tuple[str | Path, ...]
+    refused: Callable[..., str], run: Path, system: Path
 ) -> None:
     change = edit(FACTS, "untrained", value=["another"])
     if system == SCORES:
         change = edit(FACTS, "is_untrained", value=False)
     change(system / "record.json")
-    assert f"{system}/record.json: was edited" in refused(*command)
+    for command in COMMANDS[system]:
+        assert f"{system}/record.json: was edited" in refused(*command), command
     (system / "record.json").unlink()
-    said = refused(*command)
-    assert str(system) in said
-    assert "no record.json" in said
+    for command in COMMANDS[system]:
+        said = refused(*command)
+        assert str(system) in said, command
+        assert "no record.json" in said, command
 
 
 def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(
