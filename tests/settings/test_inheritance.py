@@ -238,3 +238,24 @@ def test_a_recipe_may_be_called_by_a_number_and_bases_come_to_an_end() -> None:
     }
     with pytest.raises(InputError, match="leads over more than 50 recipes"):
         loading.resolve(dict(reversed(chain.items())))
+
+
+def test_a_preset_of_a_data_sets_own_name_is_no_base_of_its_training() -> None:
+    tree = {
+        "recipes": {},
+        "finetuning": {},
+        "training": {"mine": {"epochs": 3}, "other": {"epochs": 4}},
+        "presets": {"mine": "mine", "other": "mine"},
+    }
+    complete = loading._complete(tree)
+    assert complete["training"]["mine"] == {"epochs": 3}
+    assert complete["training"]["other"] == {"epochs": 4}
+
+
+@pytest.mark.parametrize("part", ["image_pooling=kmax", "image_pooling.name=kmax"])
+def test_a_part_and_its_options_may_be_given_in_any_order(part: str) -> None:
+    changes = (f"recipes.vse2ad.{part}", "recipes.vse2ad.image_pooling.k=3")
+    for given in (changes, changes[::-1]):
+        chosen = settings.load(PARAMS, given).recipes["vse2ad"].image_pooling
+        assert chosen.name == "kmax"
+        assert dict(chosen)["k"] == 3

@@ -124,3 +124,18 @@ def test_images_that_all_seeds_share_set_a_limit() -> None:
         images, rel=0.05
     )
     assert over_seeds(0.0, 5).needs(0.05) == {"seeds": None, "images": None}
+
+
+@pytest.mark.parametrize("enough", [3, 50, 777, 3000, 1_000_000])
+def test_the_least_number_is_found_to_a_hundredth_in_a_few_simulations(enough: int) -> None:
+    tried: list[int] = []
+
+    def simulated(number: int) -> float:
+        tried.append(number)
+        return float(number >= enough)
+
+    found = power._least(simulated, 2, power.MOST_IMAGES)
+    assert found is not None
+    assert enough <= found <= 1.01 * enough
+    assert len(tried) <= 15  # halving alone takes 20 and more
+    assert power._least(simulated, 2, enough - 1) is None

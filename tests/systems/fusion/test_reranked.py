@@ -20,6 +20,7 @@ from pipeline.judge.systems.scores.reranked import (
     Candidates,
     Combination,
     Reranked,
+    Scored,
     _are_candidates,
     source,
 )
@@ -264,6 +265,21 @@ def test_combinations_are_the_papers() -> None:
         InputError, match="unknown combination 'rank': choose one of scorer, add, norm_add"
     ):
         Combination("rank")
+
+
+def test_what_the_protocol_leaves_out_makes_no_pair() -> None:
+    none = np.zeros((2, 2))
+    of_captions = Scored(np.array([[1], [-1], [0]]), none, none)
+    found = {
+        "i2t": Scored(np.array([[2, 0], [-1, -1]]), none, none),
+        "t2i": of_captions,
+    }
+    pairs = candidates.pairs_of(found, 3)
+    assert [*zip(pairs.image.tolist(), pairs.caption.tolist(), strict=True)] == [
+        (0, 0),
+        (0, 2),
+        (1, 0),
+    ]
 
 
 def test_stored_candidates_are_rows_of_the_pool_or_none_at_all() -> None:

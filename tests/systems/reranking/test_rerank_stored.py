@@ -4,6 +4,7 @@ by other code.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,12 +19,13 @@ from pipeline.foundation.artefacts import code
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.reranking import tuning
 from pipeline.judge.systems.reranking.base import PairSource
 from pipeline.judge.systems.reranking.record import made_from
 from pipeline.judge.systems.reranking.rerank import Job, rerank
 from pipeline.judge.systems.reranking.tuning import choices
-from pipeline.judge.systems.scores.made import Made, Unknown
-from pipeline.judge.systems.scores.reranked import Combination
+from pipeline.judge.systems.scores.made import Folds, Made, Reranked, Unknown
+from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = 5, 10
@@ -126,6 +128,36 @@ def test_each_k_up_to_all_scored_candidates_is_tried_once() -> None:
         assert [size for size, _ in choices(k, scored, "scorer")] == expected  # type: ignore[arg-type]
     weights = [how.weight for _, how in choices(5, 5, "add")]
     assert weights == pytest.approx(np.linspace(0, 1, 21))
+
+
+def test_of_choices_that_are_equally_good_the_first_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounding does not count as better."""
+    sums = iter(500 + 1e-12 * np.arange(1000))
+    monkeypatch.setattr(tuning, "_rsum", lambda *given: next(sums))
+    retriever: Any = SimpleNamespace()
+    none = np.zeros((2, 20))
+    found = {"i2t": Scored(none.astype(np.int64), none, none)}
+    record = invented_facts.reranked(Unknown(), k=20, combine="add")
+    k, how, said = tuning.tune(retriever, found, record, 32)
+    assert (k, how.weight, said["RSUM"]) == (5, 0.0, 500)
+
+
+@pytest.mark.parametrize(("wanted", "tuned_in"), [(1, 5), (5, 1)])
+def test_a_choice_made_in_other_folds_is_refused(
+    wanted: int, tuned_in: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def of_folds(folds: int) -> Reranked:
+        source = invented_facts.of_head("head", split="val")
+        protocol = Folds(name="all", folds=folds)
+        return invented_facts.reranked(source, protocol=protocol, tuned={"split": "val"})
+
+    monkeypatch.setattr(tuning.layout, "reading", lambda *given: nullcontext((None, None)))
+    monkeypatch.setattr(tuning.layout, "facts", lambda store: of_folds(tuned_in))
+    with pytest.raises(InputError, match=f"in {tuned_in} folds of val, but .* in {wanted};"):
+        tuning.chosen(tmp_path, of_folds(wanted))
+    assert tuning.chosen(tmp_path, of_folds(tuned_in))[0] == 20
 
 
 def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None:
