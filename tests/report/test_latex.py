@@ -311,3 +311,16 @@ def test_what_pdflatex_cannot_set_is_said_with_what_can() -> None:
     assert "fontspec" in first
     assert first.isascii()
     assert latex.figure("dogs", "Nearest to a café.", False).startswith("% Needs")
+
+
+def test_rules_below_headings_are_as_wide_as_the_columns_that_latex_sets() -> None:
+    columns = (
+        Column("Model", kind="text"),
+        *(Column(name, (above,)) for above in ("Flickr", "COCO") for name in ("R@1", "R@5")),
+    )
+    spread = Cell(Decimal("1.0"), spread=Decimal("0.1"))
+    rows = (TableRow((Cell("a"), spread, Cell(Decimal(2)), spread, spread)),)
+    source = to_latex(Table("t", (Panel(columns, (RowGroup(rows),)),)))
+    headed = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(?:Flickr|COCO)\}", source)
+    assert headed == ["3", "4"]  # what follows a number has a column of its own
+    assert re.findall(r"rule(?:\(lr\))?\{(\d-\d)\}", source) == ["2-4", "5-8"]
