@@ -66,7 +66,7 @@ def test_what_is_found_is_what_the_librarys_own_post_processing_gives(
     kind: str, engines: Any
 ) -> None:
     engine = engines(kind)
-    for photograph in photographs(20):
+    for photograph in photographs(6):
         size = photograph.size
         library = of_library(engine.finder, photograph)
         scores = library(0.0)["scores"].sort().values

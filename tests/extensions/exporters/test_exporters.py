@@ -179,11 +179,11 @@ def test_captions_are_a_model_of_sentence_transformers(
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
 
 
+@pytest.mark.parametrize("kind", ["bert", "siglip2"])
 def test_captions_of_a_tower_are_a_graph(
-    scenes: Manifest, store: FeatureStore, tmp_path: Path
+    kind: str, scenes: Manifest, store: FeatureStore, tmp_path: Path
 ) -> None:
-    """Padded by the tower; the next test has one that reads a mask."""
-    head = with_tokens(scenes, store, tmp_path, "siglip2", "gpo")
+    head = with_tokens(scenes, store, tmp_path, kind, "gpo")
     export(tmp_path / "head", "onnx", tmp_path / "exported")
     tokens, lengths = read(tmp_path / "exported", CAPTIONS)
     session = onnxruntime.InferenceSession(str(tmp_path / "exported" / "captions.onnx"))
