@@ -80,8 +80,15 @@ def given_cpu(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[given_
         yield cpu
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _commands_are_started(request: pytest.FixtureRequest) -> None:
+    """What they are forked from imports all while other tests run."""
+    if any("commands" in getattr(item, "fixturenames", ()) for item in request.session.items):
+        request.getfixturevalue("commands")
+
+
 @pytest.fixture(scope="session")
-def commands(tmp_path_factory: pytest.TempPathFactory) -> preloaded.Commands:
+def commands(_given_cpu: Path, tmp_path_factory: pytest.TempPathFactory) -> preloaded.Commands:
     """`pipeline` and `dvc`, each in a process of its own that starts at once."""
     of_worker, worker = tmp_path_factory.getbasetemp(), "PYTEST_XDIST_WORKER" in os.environ
     folder, session = (of_worker.parent, os.getppid()) if worker else (of_worker, os.getpid())

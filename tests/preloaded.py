@@ -30,7 +30,13 @@ from unittest import mock
 
 FORKSERVER = "forkserver"
 CLIENT = """#!{python} -SE
-import json, os, socket, sys
+import json, os, socket, sys, time
+last = time.monotonic() + {longest}
+while not os.path.exists({address!r}):
+    os.kill({server}, 0)  # fails when the process that imports all has died
+    if time.monotonic() > last:
+        sys.exit("waited {longest:.0f} s for the process that commands are forked from")
+    time.sleep(0.01)
 server = socket.socket(socket.AF_UNIX)
 server.connect({address!r})
 streams = [0, 1, 2, *map(int, {more})]
@@ -95,39 +101,42 @@ class Commands:
 
 def commands(folder: Path, session: int) -> Commands:
     """Have a process that they are forked from: one for all workers of a session, ended with the
-    session.
+    session. Commands wait until it has imported all; who starts it early waits less.
     """
     address, binaries = folder / "socket", folder / "bin"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not address.exists():
+        if not binaries.exists():
             start(address, binaries, session)
     return Commands(binaries)
 
 
 def start(address: Path, binaries: Path, session: int) -> None:
-    from waiting import until  # the process that is started here does not find it
+    from waiting import LONGEST  # the process that is started here does not find it
 
-    binaries.mkdir()
-    for name in ("pipeline", "dvc", FORKSERVER):
-        client, more = binaries / name, "sys.argv[1:]" if name == FORKSERVER else "()"
-        client.write_text(
-            CLIENT.format(python=sys.executable, address=str(address), more=more), encoding="utf-8"
-        )
-        client.chmod(0o755)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     server = subprocess.Popen(
         [sys.executable, "-P", __file__, str(address), str(session)],
         env=environment,
         start_new_session=True,
     )
-    until(
-        lambda: address.exists() or server.poll() is not None,
-        "the process that commands are forked from",
-    )
-    assert server.poll() is None
-    server.returncode = 0  # nobody waits for it
+    binaries.mkdir()
+    for name in ("pipeline", "dvc", FORKSERVER):
+        client, more = binaries / name, "sys.argv[1:]" if name == FORKSERVER else "()"
+        client.write_text(
+            CLIENT.format(
+                python=sys.executable,
+                address=str(address),
+                server=server.pid,
+                longest=LONGEST,
+                more=more,
+            ),
+            encoding="utf-8",
+        )
+        client.chmod(0o755)
+    # Else one that failed would seem to be there still, and commands would wait for it.
+    threading.Thread(target=server.wait, daemon=True).start()
 
 
 def serve(address: str, session: int) -> None:
