@@ -66,47 +66,60 @@ def imported(*commands: tuple[str | Path, ...], lacking: Sequence[str] = ()) -> 
     return [set(libraries) for _, libraries in reported]
 
 
-@pytest.mark.slow
 def test_help_imports_no_library() -> None:
     commands = [("--help",), *((*command.split(), "--help") for command in COMMANDS)]
     for command, libraries in zip(commands, imported(*commands), strict=True):
         assert not libraries & (HEAVY | {"pydantic", "yaml"}), command
 
 
+NETWORKS = {"torch", "torchvision", "timm", "transformers", "dask", "distributed"}
+TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
+GRID = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
+
+
 @pytest.mark.slow
-def test_a_small_matrix_is_measured_without_torch(tmp_path: Path) -> None:
-    np.save(tmp_path / "sims.npy", np.random.default_rng(0).normal(size=(4, 20)))
-    (libraries,) = imported(("evaluate", "--system", tmp_path / "sims.npy"))
-    assert libraries & HEAVY <= {"scipy", "safetensors"}
-
-
-def test_a_store_is_measured_without_torch(trained: Path) -> None:
-    store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
-    (libraries,) = imported(("evaluate", "--system", store))
-    assert libraries & HEAVY <= {"zarr", "scipy", "safetensors"}
-
-
-def test_given_scores_are_added_measured_and_put_into_tables_without_torch(
-    scenes: Manifest, tmp_path: Path
+def test_commands_import_no_more_than_they_need(
+    scenes: Manifest, trained: Path, tmp_path: Path
 ) -> None:
-    scenes.save(tmp_path / "data" / "sample.parquet")
+    """In one process: those first that need least, as each shows what those before did not
+    import.
+    """
+    changes = [word for change in TINY for word in ("-S", f"training.sample.{change}")]
+    where = ("--root", trained, "--params", ROOT / "params.yaml")
+    extract = ("extract", "--feature", "grid", *where, "-S", f"features.light.grid={GRID}")
+    train = ("train", "--feature", "region", *where, *changes)
+    # The first runs keep the digest of the manifest, whose file has settled meanwhile.
+    for first in (extract, train):
+        cli.main([str(each) for each in first], standalone_mode=False)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "metrics.json").write_text("{}", encoding="utf-8")
+    generator = np.random.default_rng(0)
+    np.save(tmp_path / "sims.npy", generator.normal(size=(4, 20)))
+    given = tmp_path / "given"
+    scenes.save(given / "data" / "sample.parquet")
     split = scenes.split("test")
-    scores = np.random.default_rng(0).normal(size=(len(split.image_ids), len(split.caption_ids)))
-    np.save(tmp_path / "ours.npy", scores)
-    root = ("--root", tmp_path)
-    for libraries in imported(
-        ("add", "ours", "--scores", "ours.npy", *root), ("evaluate", *root), ("tables", *root)
-    ):
-        assert not libraries & {
-            "torch",
-            "torchvision",
-            "timm",
-            "transformers",
-            "dask",
-            "distributed",
-        }
+    np.save(
+        given / "ours.npy", generator.normal(size=(len(split.image_ids), len(split.caption_ids)))
+    )
+    of_given = ("--root", given)
+    store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
+    cases: list[tuple[tuple[str | Path, ...], set[str]]] = [
+        (("tables", "--root", tmp_path), HEAVY - {"safetensors"}),
+        (extract, HEAVY - {"safetensors"}),
+        (train, HEAVY - {"safetensors"}),
+        (("score", "--feature", "region", *where, *changes), HEAVY - {"safetensors"}),
+        (("evaluate", "--system", tmp_path / "sims.npy"), HEAVY - {"safetensors", "scipy"}),
+        (("evaluate", "--system", store), HEAVY - {"safetensors", "scipy", "zarr"}),
+        (("add", "ours", "--scores", "ours.npy", *of_given), NETWORKS),
+        (("evaluate", *of_given), NETWORKS),
+        (("tables", *of_given), NETWORKS),
+    ]
+    libraries = imported(*(command for command, _ in cases))
+    for (command, unwanted), imports in zip(cases, libraries, strict=True):
+        assert not imports & unwanted, command
 
 
+@pytest.mark.slow
 def test_a_head_s_scores_are_traced_where_torch_is_not_installed(trained: Path) -> None:
     imported(
         (
@@ -117,33 +130,3 @@ def test_a_head_s_scores_are_traced_where_torch_is_not_installed(trained: Path) 
         ),
         lacking=("torch", "torchvision", "timm", "transformers"),
     )
-
-
-@pytest.mark.slow
-def test_tables_are_written_without_torch_and_pandas(tmp_path: Path) -> None:
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results" / "metrics.json").write_text("{}", encoding="utf-8")
-    (libraries,) = imported(("tables", "--root", tmp_path))
-    assert libraries & HEAVY <= {"safetensors"}
-
-
-def test_a_finished_store_and_a_finished_head_are_left_without_torch(trained: Path) -> None:
-    tiny = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
-    changes = [word for change in tiny for word in ("-S", f"training.sample.{change}")]
-    engine = (
-        "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
-    )
-    features = ("-S", f"features.light.grid={engine}")
-    where = ("--root", trained, "--params", ROOT / "params.yaml")
-    # The first runs keep the digest of the manifest, whose file has settled meanwhile.
-    for first in (
-        ("extract", "--feature", "grid", *where, *features),
-        ("train", "--feature", "region", *where, *changes),
-    ):
-        cli.main([str(each) for each in first], standalone_mode=False)
-    for libraries in imported(
-        ("extract", "--feature", "grid", *where, *features),
-        ("train", "--feature", "region", *where, *changes),
-        ("score", "--feature", "region", *where, *changes),
-    ):
-        assert libraries & HEAVY <= {"safetensors"}

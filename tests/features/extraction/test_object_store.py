@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,12 @@ import packed
 import pytest
 import s3_server
 from folders import tree
-from preloaded import Commands
 
 from pipeline.foundation.files import remote
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features import extraction
 from pipeline.make.features.store import FeatureStore, StoreError, copying, ledger
+from stages import cli
 
 
 def put(folder: Path, place: Path) -> Path:
@@ -192,12 +193,18 @@ def test_keys_that_lead_out_of_the_folder_are_refused(
         copying.download(place / "s.zarr", tmp_path / "back.zarr", print, print)
 
 
-def test_nothing_there_is_one_line(place: Path, commands: Commands, tmp_path: Path) -> None:
+def test_nothing_there_is_one_line(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     for source in (
         "s3://no-such-bucket/x.zarr",
         remote.address(place / "x.zarr"),
         "s3://no-such-bucket/x.parquet",
     ):
-        said = commands("pipeline", "store", "copy", source, tmp_path / "x.zarr", code=None)
-        assert said.returncode in (1, 2)
-        assert said.stderr.count("\n") == 1, said.stderr
+        words = ["pipeline", "store", "copy", source, str(tmp_path / "x.zarr")]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        assert ended.value.code in (1, 2)
+        said = capfd.readouterr().err
+        assert said.count("\n") == 1, said
