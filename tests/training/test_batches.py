@@ -104,3 +104,15 @@ def test_each_caption_is_beside_its_own_image(scenes: Manifest, store: FeatureSt
     )
     assert [owner[caption] for caption in batch.captions.ids.tolist()] == batch.images.ids.tolist()
     assert len(batch.images.ids.unique()) < 16  # 16 captions: some image comes twice
+
+
+def test_the_first_item_stays_where_it_is_to_be_kept(scenes: Manifest, store: FeatureStore) -> None:
+    source = batches(scenes, store)
+    source.drop_items = 0.95
+    source.keep_first = True
+    split = scenes.split("train")
+    images = np.arange(len(split.image_ids))
+    side = source.images(images, np.random.default_rng(0))
+    stored, counts = store.read(split.store_rows)
+    assert torch.equal(side.values[:, 0], torch.from_numpy(stored[:, 0]))
+    assert int(side.counts.max()) < counts.min()

@@ -40,3 +40,12 @@ def test_equally_found_candidates_have_no_hubs(k: int, each: int) -> None:
         0,
         4,
     )
+
+
+def test_the_last_candidate_counts_though_it_is_never_found() -> None:
+    scores = np.array([[3, 2, 1, 0], [2, 3, 1, 0], [2, 1, 3, 0]], np.float32)
+    settings = Evaluate(resamples=1, seed=0, block_megabytes=32)
+    counted = hubness(as_similarity(scores), "i2t", settings, 1)
+    assert (counted.never, counted.candidates) == (1, 4)
+    assert counted.mean == 0.75
+    assert counted.skewness == pytest.approx(skew([1, 1, 1, 0]))

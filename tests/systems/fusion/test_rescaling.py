@@ -14,8 +14,13 @@ import zarr
 from torch import Tensor
 
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    as_similarity,
+)
 from pipeline.foundation.evaluation.retrieval.blocks import Matrix
+from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.evaluation.retrieval.zarr_matrix import ZarrMatrix
 from pipeline.judge.systems.fusion import methods as module
 from pipeline.judge.systems.fusion.methods import CombMNZ, CombSum, RankFusion
@@ -230,3 +235,21 @@ def test_combmnz_takes_the_best_hundred_of_each_system(place: int, systems: int)
     fused = CombMNZ([Matrix(first), Matrix(other)], [0.5, 0.5])
     found = fused.direction("i2t", 1 << 20).block(slice(None), slice(None))[0, 0]
     assert found == pytest.approx(0.5 * systems)
+
+
+def test_scores_that_differ_by_less_than_a_square_can_hold_are_equal() -> None:
+    rows, columns = statistics(Matrix(np.array([[0, 1e-200, 0], [0, 1, 2]])), 4000)
+    assert rows.moments().inverse.tolist() == [0, pytest.approx(1.5**0.5)]
+    assert np.isfinite(columns.moments().inverse).all()
+
+
+def test_a_system_of_two_matrices_is_standardised_by_that_of_the_direction(
+    rng: np.random.Generator,
+) -> None:
+    of_images, of_captions = rng.random((2, 4, 6))
+    both = Directions(as_similarity(of_images), as_similarity(of_captions))  # type: ignore[arg-type]
+    fused = ZScores([both, both], [0.5, 0.5])
+    whole = slice(0, 4), slice(0, 6)
+    found = {name: fused.direction(name, 2**20).block(*whole) for name in ("i2t", "t2i")}
+    np.testing.assert_allclose(found["i2t"], standardise(torch.from_numpy(of_images)))
+    np.testing.assert_allclose(found["t2i"], standardise(torch.from_numpy(of_captions).T).T)

@@ -52,3 +52,14 @@ def test_more_neighbours_than_there_are_and_none() -> None:
         InputError, match="neighbours: Input should be greater than or equal to 1, got 0"
     ):
         rescoring.build("csls", neighbours=0)
+
+
+def test_one_candidate_more_than_neighbours_is_no_neighbour() -> None:
+    scores = np.array([[0.9, 0.8, 0.1], [0.7, 0.6, 0.5], [0.4, 0.3, 0.2]], np.float32)
+    greatest_two_of_rows = np.array([[0.85], [0.65], [0.35]])
+    greatest_two_of_columns = np.array([[0.8, 0.7, 0.35]])
+    np.testing.assert_allclose(
+        rescored(scores, neighbours=2).block(slice(0, 3), slice(0, 3)),
+        2 * scores - greatest_two_of_rows - greatest_two_of_columns,
+        atol=1e-6,
+    )

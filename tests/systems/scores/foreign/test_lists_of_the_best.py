@@ -343,3 +343,22 @@ def test_queries_that_are_not_listed_are_said_to_count_0(tmp_path: Path) -> None
     ):
         system = open_system(name, COLUMNS, root=tmp_path)
         assert notes(system) == [expected]
+
+
+def test_lists_with_ids_of_captions_are_of_as_many_images_as_these_have(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", D=VALUES, I=ORDER, caption_ids=np.arange(CAPTIONS))
+    system = open_system("a.npz", COLUMNS, root=tmp_path)
+    assert system.shape == (IMAGES, CAPTIONS)
+
+
+def test_padding_of_a_short_list_is_no_candidate(tmp_path: Path) -> None:
+    padded = ORDER.copy()
+    padded[::3, 4:] = -1
+    np.savez(tmp_path / "a.npz", I=padded)
+    system = open_system("a.npz", COLUMNS, root=tmp_path)
+    assert system.shape == (IMAGES, CAPTIONS)
+    ranks = rank(system.scores, system.caption_image).t2i.ranks()
+    for caption, candidates in enumerate(padded.tolist()):
+        image = caption // EACH
+        if image in candidates:
+            assert ranks[caption] == 1 + candidates.index(image)
