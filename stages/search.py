@@ -119,9 +119,10 @@ def _store(
     if not place.exists():
         scored_systems.refuse_without_vectors(paths, settings, trained_on, name, "search by")
         training.HeadArtefact.open(head)  # refuses, if there is no such head either
-    has_vectors = place.exists() and System.open(place).has_vectors()
-    if head.is_dir() and not has_vectors:
-        training.Head.open(head).require_embeddings()
+    if head.is_dir():
+        has_vectors = place.exists() and System.open(place).has_vectors()
+        if not has_vectors:
+            training.Head.open(head).require_embeddings()
     return System.open_vectors(place, remembered)
 
 
