@@ -1,4 +1,7 @@
-"""What `make test-quick` leaves out: the marker `slow` for tests whose fixtures take seconds."""
+"""What `make test-quick` leaves out: the marker `slow` for tests whose fixtures take seconds.
+
+Tests of commands, extensions, encoders and engines carry it in their files.
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ import pytest
 from pipeline.foundation.artefacts import code
 from pipeline.make.heads.pooling import mean
 
+pytestmark = pytest.mark.slow
+
 SLOW = ("butd", "grid-feats", "training", "scorers/")
 # Parts that write pages and drawings, whose numbers are those of other parts.
 WITHOUT_NUMBERS = {"tables", "figures", "report"}

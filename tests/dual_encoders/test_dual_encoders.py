@@ -26,6 +26,8 @@ from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import DUAL_ENCODERS, base, embedding, places, record
 from pipeline.make.dual_encoders.base import Usage
 
+pytestmark = pytest.mark.slow
+
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
 MODELS = {**FOLDERS, "vision_text": ("vision_text", vision_text)}
@@ -162,7 +164,6 @@ def test_pieces_of_another_request_are_embedded_anew(
     assert len({*requests}) == len(requests)
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
@@ -190,7 +191,6 @@ def test_vectors_are_the_librarys_own_features(folders: dict[str, Path], name: s
     assert np.abs(images[0] - images[1]).max() > 1e-3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 @torch.inference_mode()
 def test_the_librarys_default_processor_is_an_option_that_is_recorded(
@@ -264,7 +264,6 @@ def test_a_caption_of_just_the_limit_is_whole(folders: dict[str, Path]) -> None:
     assert load(folders, "clip").is_cut([letters, letters + "a"]) == [False, True]
 
 
-@pytest.mark.slow
 def test_a_prompt_counts_to_the_limit(folders: dict[str, Path]) -> None:
     fits = "abcde"
     assert load(folders, "clip").is_cut([fits]) == [False]
@@ -327,7 +326,6 @@ def test_the_middle_of_a_long_image_is_the_crop_of_the_whole(
     assert base.middle(ordinary) is ordinary
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_lower_precisions_are_near(folders: dict[str, Path], precision: str) -> None:
     exact, near = (
@@ -467,7 +465,6 @@ def test_every_library_of_encoders_can_be_named_without_importing_it() -> None:
     assert {*places.libraries()} == {getattr(each, "library", "transformers") for each in classes}
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 def test_no_code_of_a_folder_runs(folders: dict[str, Path], tmp_path: Path) -> None:
     folder = shutil.copytree(folders["clip"], tmp_path / "model")
@@ -512,7 +509,6 @@ def test_what_changes_an_encoders_vectors_is_recorded(
     assert found["token_limit"] == LIMIT
 
 
-@pytest.mark.slow
 def test_a_clip_in_half_precision_without_quick_gelu_is_noted(
     folders: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -17,8 +17,9 @@ from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders.base import Usage
 from pipeline.make.dual_encoders.embedding import embed_part
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_its_scores_are_products_of_what_it_embeds(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:

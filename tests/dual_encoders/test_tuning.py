@@ -43,6 +43,8 @@ from pipeline.make.dual_encoders.tuning.tuned import export
 from pipeline.make.dual_encoders.tuning.weights import Weights
 from pipeline.make.heads.objectives.base import Objective
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="session")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:

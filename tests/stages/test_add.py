@@ -21,6 +21,8 @@ from pipeline.judge.systems.scores.made import OfGiven
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.tables import TABLES
 
+pytestmark = pytest.mark.slow
+
 IMAGES, CAPTIONS = 6, 12
 HEAD, ADD = "vse2ad-region-bigru-s0", ("add", "ours", "--title", "Ours & theirs")
 STORE = Path("similarities", "sample", "ours.zarr")

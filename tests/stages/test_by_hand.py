@@ -10,7 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from scored import score
+
+pytestmark = pytest.mark.slow
 
 R, G, RG = (f"vse2ad-{visual}-bigru-s0" for visual in ("region", "grid", "RG"))
 MINE = ("ensemble", "mine", "--member", R, "--member", G, "--fusion", "zscore")

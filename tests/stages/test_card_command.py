@@ -9,6 +9,8 @@ import pytest
 
 from pipeline.foundation.files.digest import sha256
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.specification
 def test_a_card_of_a_file_has_its_digest_and_numbers(pipeline: Any) -> None:

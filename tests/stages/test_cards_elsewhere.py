@@ -19,6 +19,8 @@ from huggingface_hub.repocard_data import model_index_to_eval_results
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 
 def keys(value: Any) -> Iterator[str]:
     """The keys of JSON at any depth."""

@@ -25,6 +25,8 @@ from pipeline.make.features.extractors import backend
 from pipeline.make.features.store import read_header
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 
 
@@ -73,7 +75,6 @@ def bad(run: Any, *arguments: str | Path) -> str:
     return str(err.strip().splitlines()[-1])
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 def test_bad_input_is_one_line_and_exit_code_2(run: Any, tmp_path: Path) -> None:
     assert "there is no params.yaml here; `pipeline init` writes one" in bad(
@@ -268,7 +269,6 @@ def test_evaluate_reads_zarr(run: Any, tmp_path: Path) -> None:
     assert metrics["tied"] == {"i2t": 4, "t2i": 8}
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 def test_settings_are_printed_as_they_hold(run: Any, tmp_path: Path) -> None:
     code, out, _ = run("settings", "--all")

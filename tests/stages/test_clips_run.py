@@ -21,6 +21,8 @@ from PIL import Image
 
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 ENGINE = {
     "engine": "frame",
@@ -86,7 +88,6 @@ def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
 def test_table_4_has_published_and_measured_rows(whole: Path) -> None:
     table = (whole / "results" / "tables" / "vse_infty_table4a.md").read_text(encoding="utf-8")
     assert "HGR∞" in table

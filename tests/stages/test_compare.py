@@ -24,6 +24,8 @@ from pipeline.foundation.evaluation.statistics import compare, holm
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference
 
+pytestmark = pytest.mark.slow
+
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
 
 

@@ -15,6 +15,8 @@ from full_disk import no_file_larger_than
 from pipeline.foundation.parts import extension
 from stages import cli, options
 
+pytestmark = pytest.mark.slow
+
 
 def completed(*words: str) -> list[str]:
     *before, typed = words
@@ -177,7 +179,6 @@ def test_the_file_that_a_shell_reads_stays_whole(
     assert "no regular file" in str(CliRunner().invoke(cli.cli, install).exception)
 
 
-@pytest.mark.slow
 def test_bash_completes_by_the_script(tmp_path: Path) -> None:
     script = CliRunner().invoke(cli.cli, ["completion", "bash"]).output
     (tmp_path / "completion.bash").write_text(script)

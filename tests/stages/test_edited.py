@@ -14,6 +14,8 @@ from tampering import edit
 
 from pipeline.foundation.artefacts import Record, record as records
 
+pytestmark = pytest.mark.slow
+
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
 SCORES, FUSED, RERANKED = (
     Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE, "a-reranked")

@@ -28,6 +28,8 @@ from pipeline.make.dual_encoders.tuning.course import TuningCourse
 from pipeline.make.dual_encoders.tuning.job import TuningJob
 from stages.arguments import Source
 
+pytestmark = pytest.mark.slow
+
 STORE = Path("embeddings/sample/tiny.zarr")
 SCORED = Path("similarities/sample/tiny.zarr")
 EMBED = (

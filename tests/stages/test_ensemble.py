@@ -22,6 +22,8 @@ from pipeline.judge.systems.scores.made import Fusion
 from pipeline.judge.systems.scores.sources import Matrices
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 REGION, GRID, PATCH = (f"vse2ad-{feature}-bigru-s0" for feature in ("region", "grid", "patch"))
 
 

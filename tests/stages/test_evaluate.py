@@ -39,6 +39,8 @@ from pipeline.run.provenance.results import Result
 from pipeline.run.report import measured as report_measured
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 RUN = ("-S", "run.features=[region, grid]")
 
 

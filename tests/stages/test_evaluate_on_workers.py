@@ -17,6 +17,8 @@ from pipeline.foundation.compute import cluster
 from pipeline.foundation.evaluation.retrieval import workers
 from pipeline.foundation.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
 METRICS = ("--metric", "AP", "--metric", "nDCG@10", "--metric", "MRR")

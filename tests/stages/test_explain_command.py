@@ -21,6 +21,8 @@ from pipeline.foundation.manifest.table import COLUMNS
 from pipeline.judge.explain import search
 from pipeline.judge.explain.differences import Difference
 
+pytestmark = pytest.mark.slow
+
 SPLITS = ("train", "train", "test", "val")  # in turn
 IMAGES = 80
 

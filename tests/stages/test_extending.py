@@ -15,6 +15,8 @@ import torch
 from installing import ROOT, install
 from preloaded import Commands
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "docs" / "examples" / "vse-median-pooling"
 TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
 
@@ -126,7 +128,6 @@ def test_the_page_shows_what_the_example_holds() -> None:
     assert shown.strip() in (EXAMPLE / "pyproject.toml").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_page_names_every_group() -> None:
     page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
     tables = "\n".join(

@@ -17,6 +17,8 @@ from pylatexenc.latexwalker import LatexWalker
 from pipeline.run.report.tables import TABLES
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 NEEDED = {
     "training_curve": "vse2ad-noadopt",
@@ -54,7 +56,6 @@ def drawn(run: Path) -> Path:
     return run / "results" / "figures"
 
 
-@pytest.mark.slow
 def test_figures_whose_inputs_are_there_are_drawn_and_the_others_named(drawn: Path) -> None:
     names = ("negatives", "retrieved_images", "retrieved_captions")
     files = {
@@ -77,7 +78,6 @@ def test_retrievals_are_of_the_widest_ensemble_with_its_stand_ins_named(drawn: P
     assert set(pd.read_csv(drawn / "retrieved_images.csv")["file"]) <= set(invented_run.FILES)
 
 
-@pytest.mark.slow
 def test_figures_of_measured_systems_say_which_they_lack(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,7 +90,6 @@ def test_figures_of_measured_systems_say_which_they_lack(
     assert "half_size: left out, it needs a cross-encoder" in said
 
 
-@pytest.mark.slow
 def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
     """Compiled where there is a pdflatex (Debian: texlive-latex-recommended)."""
     source = (drawn / "preview.tex").read_text(encoding="utf-8")
@@ -115,7 +114,6 @@ def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
         assert "Overfull" not in done.stdout
 
 
-@pytest.mark.slow
 def test_figures_that_are_not_asked_for_stay(drawn: Path) -> None:
     before = {file.name: file.read_bytes() for file in drawn.iterdir()}
     command("figures", drawn.parents[1], "figures=[retrieved_images, kmax_grid]")
@@ -128,7 +126,6 @@ def test_figures_that_are_not_asked_for_stay(drawn: Path) -> None:
     assert {file.name: file.read_bytes() for file in drawn.iterdir()} == after
 
 
-@pytest.mark.slow
 def test_tables_that_are_not_asked_for_stay(run: Path) -> None:
     folder = run / "results" / "tables"
     command("tables", run, "tables=[vse2ad_table2, vse2ad_table1]")
@@ -138,7 +135,6 @@ def test_tables_that_are_not_asked_for_stay(run: Path) -> None:
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
-@pytest.mark.slow
 def test_what_was_timed_is_drawn_and_stands_in_the_tables(run: Path, drawn: Path) -> None:
     sizes = ("training.sample.dimension=8", "training.sample.word_dimension=8")
     command(

@@ -31,6 +31,8 @@ from stages.evaluate import evaluate
 from stages.manifest import make_manifest
 from stages.project import render_sample
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -42,7 +44,6 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, capfd: Any) -> None:
     paths, chosen = (
         Paths(root),
@@ -60,7 +61,6 @@ def test_a_data_set_is_made_and_matrices_are_measured_and_compared(root: Path, c
     assert "a" in capfd.readouterr().out
 
 
-@pytest.mark.slow
 def test_they_need_no_click_context(root: Path) -> None:
     script = (
         "import click; from pathlib import Path; from pipeline.foundation import settings; "

@@ -19,6 +19,8 @@ from pipeline.foundation.manifest import Manifest, with_checksums
 from pipeline.make.features.extractors.new_items import NewItems
 from pipeline.make.features.store import FeatureStore, ItemFormat
 
+pytestmark = pytest.mark.slow
+
 STORE = Path("features", "sample", "grid.zarr")
 MANIFEST = Path("data", "sample.parquet")
 ENGINE = "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"

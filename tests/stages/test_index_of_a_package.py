@@ -25,6 +25,8 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.make.training import pairs
 from pipeline.make.training.request import TrainRequest
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 HEAD = "vse2ad-region-bigru-s0"
 SORTED = '''"""An index that sorts all products."""

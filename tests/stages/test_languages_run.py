@@ -18,6 +18,8 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.run.provenance import computed_again
 from pipeline.run.provenance.results import Result
 
+pytestmark = pytest.mark.slow
+
 NAME = "vse2ad-region-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
 

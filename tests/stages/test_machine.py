@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import given_cpus
+import pytest
 from click.testing import CliRunner
 
 from pipeline.foundation.compute import measured
 from stages import cli
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_choices_and_the_measurements_are_shown(given_cpu: dict[str, float]) -> None:

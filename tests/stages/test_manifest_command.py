@@ -14,6 +14,8 @@ import pytest
 from pipeline.foundation.files import remembered
 from pipeline.foundation.manifest import photographs
 
+pytestmark = pytest.mark.slow
+
 MANIFEST = Path("data/sample.parquet")
 
 

@@ -12,6 +12,8 @@ from pipeline.foundation.manifest.examples import read_all
 from pipeline.foundation.parts.errors import InputError
 from stages.commands.manifest import manifest_command
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = read_all()
 
 

@@ -18,6 +18,8 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 # What is typed, and a part of the answer. The project has the sample's manifest, and neither
 # features nor heads.
 CASES = {

@@ -23,6 +23,8 @@ from pipeline.run.provenance import results
 from pipeline.run.report.measured import read_metrics
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 # Name, as of a folder of `train --out` -> the recipe, feature and seed of the head.
 HEADS = {
     "my-RG-x-s1": ("mine", "grid", 0),

@@ -16,6 +16,8 @@ from tiny_project import ROOT
 
 from pipeline.make.training import HeadArtefact
 
+pytestmark = pytest.mark.slow
+
 EMB, CE = (Path(f"heads/sample/{recipe}-region-bert-s0") for recipe in ("emb", "ce-listwise"))
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from pipeline.foundation.artefacts import record as records
 
+pytestmark = pytest.mark.slow
+
 SMALL = [
     word
     for change in ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")

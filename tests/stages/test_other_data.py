@@ -15,6 +15,8 @@ import pytest
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 SYSTEM = f"sample-{HEAD}"
 ON = ("--dataset", "other")

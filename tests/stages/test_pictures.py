@@ -19,6 +19,8 @@ from PIL import Image
 from pipeline.foundation import settings
 from pipeline.foundation.manifest.sample import corpus
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 

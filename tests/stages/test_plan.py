@@ -11,6 +11,8 @@ import pytest
 from pipeline.foundation.artefacts import record as records
 from pipeline.run.provenance import results
 
+pytestmark = pytest.mark.slow
+
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[]", "-S", "run.ablations=[]")
 
 

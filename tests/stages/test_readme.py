@@ -16,6 +16,8 @@ import pytest
 from preloaded import Commands
 from tiny_project import BINARIES
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ONE_EPOCH = "sed -Ei 's/(epochs): 30$/\\1: 1/; s/(decay_epoch): 20$/\\1: 1/' params.yaml"
 """The one line that is not the pages': the test does not wait for 30 epochs."""

@@ -35,6 +35,8 @@ from pipeline.run.report.page import explorer
 from pipeline.run.report.page.identity import Identity
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 NOTHING: dict[str, Any] = (
     dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a")
     | dict.fromkeys(
@@ -519,7 +521,6 @@ def test_smaller_thumbnails_than_asked_for_are_said(
     assert run(said=["thumbnails have 16 pixels instead of 128"])[2]["thumbnail"] == 16
 
 
-@pytest.mark.slow
 def test_weights_of_an_ensemble_are_short() -> None:
     made = {
         "R": {"weights": [1.0]},

@@ -16,6 +16,8 @@ from preloaded import Commands
 from tiny_bert import tiny_bert
 from tiny_project import ABLATIONS, ROOT
 
+pytestmark = pytest.mark.slow
+
 ALWAYS = {"plan", "manifest"}
 
 

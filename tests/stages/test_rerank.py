@@ -32,6 +32,8 @@ from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.studies import throughput
 
+pytestmark = pytest.mark.slow
+
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 NEW = f"{R}+rerank"
 RERANK = ("rerank", "--retriever", R, "--with", G)

@@ -23,6 +23,8 @@ from pipeline.judge.systems.scores.made import Reranked
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.provenance import of_system
 
+pytestmark = pytest.mark.slow
+
 R, G = "vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0"
 
 

@@ -17,6 +17,8 @@ from scored import score
 from pipeline.judge.systems.scores.made import Rescored
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 RUN = (
     "-S",
     "run.features=[region, grid]",

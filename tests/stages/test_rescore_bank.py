@@ -23,6 +23,8 @@ from pipeline.judge.systems.scores.layout import DIRECTIONS
 from pipeline.judge.systems.scores.sources import Matrices
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 RUN = (
     "-S",

@@ -18,6 +18,8 @@ import pytest
 
 from pipeline.foundation.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def matrix(scenes: Manifest, pipeline: Any, rng: np.random.Generator) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.make import training
 from pipeline.make.training import pieces
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.specification
 def test_similarities_are_summed_in_float64_and_rounded_once(

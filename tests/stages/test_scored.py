@@ -21,6 +21,8 @@ from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from stages.named_systems import say_read_as
 
+pytestmark = pytest.mark.slow
+
 COMMANDS = ("figures", "report")
 FIGURE = "retrieved_images"  # one that shows queries
 

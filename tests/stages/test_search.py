@@ -25,6 +25,8 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.run.provenance import results
 from stages import search
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 OWN = Path("similarities/sample", f"{HEAD}.zarr")
 

@@ -14,6 +14,8 @@ import pytest
 from pipeline.foundation.manifest import Manifest
 from stages.cli import COMMANDS, cli
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 HEAVY = {
     "torch",
@@ -77,7 +79,6 @@ TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_
 GRID = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 
 
-@pytest.mark.slow
 def test_commands_import_no_more_than_they_need(
     scenes: Manifest, trained: Path, tmp_path: Path
 ) -> None:
@@ -119,7 +120,6 @@ def test_commands_import_no_more_than_they_need(
         assert not imports & unwanted, command
 
 
-@pytest.mark.slow
 def test_a_head_s_scores_are_traced_where_torch_is_not_installed(trained: Path) -> None:
     imported(
         (

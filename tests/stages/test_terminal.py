@@ -21,6 +21,8 @@ from stages import cli, progress
 from stages.progress import Progress
 from stages.terminal import judged
 
+pytestmark = pytest.mark.slow
+
 
 def pipeline(
     monkeypatch: pytest.MonkeyPatch, capfd: Any, *arguments: str | Path
@@ -415,7 +417,6 @@ def test_a_signal_says_how_to_go_on_and_a_second_one_ends_at_once(
     assert ends == [code]
 
 
-@pytest.mark.slow
 def test_a_ctrl_c_while_python_ends_does_not_change_the_exit_code() -> None:
     script = """
 import os, signal
@@ -470,7 +471,6 @@ def test_messages_that_cannot_be_written_are_left_out_and_results_are_named(
             assert raised.value.filename == named
 
 
-@pytest.mark.slow
 def test_closed_streams_are_no_error(tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.eye(2, dtype="f4"))
     words = "evaluate sims.npy --captions-per-image 1 --run run.txt --log log.txt >&- 2>&- <&-"

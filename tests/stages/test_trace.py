@@ -24,6 +24,8 @@ from pipeline.foundation.manifest.request import ManifestRequest
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parents[2]
 HEAD, ENSEMBLE = "vse2ad-region-bigru-s0", "vse2ad-R-bigru-s0"
 SCORES, FUSED = (Path("similarities/sample", f"{name}.zarr") for name in (HEAD, ENSEMBLE))

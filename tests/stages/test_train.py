@@ -25,6 +25,8 @@ from pipeline.make import training
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.training import checkpoint
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SMALL = [
     part

@@ -13,6 +13,8 @@ from pipeline.foundation.evaluation.retrieval.collection import Collection
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.system import System
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 
 

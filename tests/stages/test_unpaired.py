@@ -30,6 +30,8 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.make.features.store import FeatureStore
 from pipeline.run.provenance.results import EvaluateRequest
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 TINY = ("dimension=16", "word_dimension=8", "batch_size=16", "epochs=1", "decay_epoch=1")
 ALTERED = '''"""Karpathy's annotations, and for captions of train and test altered ones that belong to no image."""

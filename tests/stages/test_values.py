@@ -23,6 +23,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.training.processes import launch
 from stages import cli, values
 
+pytestmark = pytest.mark.slow
+
 Refused = Callable[..., str]
 
 

@@ -17,6 +17,8 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.manifest.columns import NO_FILE
 from tests.clips import encode
 
+pytestmark = pytest.mark.slow
+
 
 def photo(rng: np.random.Generator) -> Image.Image:
     """Smooth blobs, as photographs are smoother than noise."""
@@ -110,7 +112,6 @@ def test_two_data_sets(tmp_path: Path, photos: list[Image.Image]) -> None:
     ]
 
 
-@pytest.mark.slow
 def test_a_number_alone_does_not_make_one_photograph_of_images_that_look_different(
     tmp_path: Path, photos: list[Image.Image]
 ) -> None:
@@ -216,7 +217,6 @@ def test_pairs_that_look_alike_are_those_of_comparing_every_two(
         assert found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by", ["content", "look", "number"])
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("together", [True, False])
@@ -265,7 +265,6 @@ def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(
         }
 
 
-@pytest.mark.slow
 def test_pairs_that_look_alike_are_found_in_the_order_of_the_images_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -336,7 +335,6 @@ def test_one_data_set_leaks_where_splits_share_a_photograph(
     assert findings(own, split="train").leaks == []
 
 
-@pytest.mark.slow
 def test_other_photographs_do_not_look_alike(tmp_path: Path, photos: list[Image.Image]) -> None:
     own = data_set(
         tmp_path,
@@ -366,7 +364,6 @@ def test_images_of_one_colour_and_unreadable_files_are_no_pairs(
     assert found.unread == (1, 0)  # d.png can be read, though not decoded: its content is compared
 
 
-@pytest.mark.slow
 def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image]) -> None:
     evil = "<script>alert(1)</script>"
     one = data_set(
@@ -382,7 +379,6 @@ def test_the_page_escapes_what_data_say(tmp_path: Path, photos: list[Image.Image
     assert "the same content" in html
 
 
-@pytest.mark.slow
 def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
     """A clip that was encoded again has other bytes and looks the same."""
     rng = np.random.default_rng(0)

@@ -13,6 +13,8 @@ import pytest
 from pipeline.extensions.audit import stage
 from pipeline.foundation.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 
 

@@ -13,6 +13,8 @@ from pipeline.extensions.claims import claims
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
 
 

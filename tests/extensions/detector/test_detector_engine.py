@@ -21,6 +21,8 @@ from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -31,7 +33,6 @@ def build(folder: Path, **options: Any) -> Any:
     return extractors.build("detector", {"weights": str(folder), **options}, Runtime())
 
 
-@pytest.mark.slow
 def test_boxes_refer_to_the_upright_photograph(folder: Path, tmp_path: Path) -> None:
     upright = Image.fromarray(np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8))
     exif = Image.Exif()
@@ -95,7 +96,6 @@ def pickled(folder: Path) -> None:
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x04cos\nsystem\n(S'true'\ntR.")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -146,7 +146,6 @@ def test_what_is_no_detector_is_refused(tmp_path: Path) -> None:
         build(tmp_path)
 
 
-@pytest.mark.slow
 def test_a_photograph_of_one_pixel_is_refused(folder: Path) -> None:
     with pytest.raises(ImageError, match="1 x 1 pixels are too few"):
         build(folder).prepare(Image.new("RGB", (1, 1)))

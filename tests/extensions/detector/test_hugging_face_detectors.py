@@ -19,6 +19,8 @@ from pipeline.extensions.detector import hugging_face
 from pipeline.make.features import extractors
 from pipeline.make.features.extractors import Runtime
 
+pytestmark = pytest.mark.slow
+
 PROMPTS = ["a dog", "cat"]
 # In the installed mapping, but without boxes of four numbers: see docs/detectors.md.
 NO_BOXES = {
@@ -60,7 +62,6 @@ def test_every_entry_of_the_mappings_is_tried_or_gives_no_boxes() -> None:
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", EVERY)
 def test_what_is_found_is_what_the_librarys_own_post_processing_gives(
     kind: str, engines: Any
@@ -129,7 +130,6 @@ def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
     )[0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*EVERY, *tiny_detectors.PAGES])
 def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
     engine = engines(kind)

@@ -28,6 +28,8 @@ from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.extractors.given_boxes import GivenBoxes
 
+pytestmark = pytest.mark.slow
+
 NOISE = np.random.default_rng(0).integers(0, 256, (60, 90, 3), np.uint8)
 # Detector of torchvision -> options that leave out what its own `forward` does after its network.
 TORCHVISION: dict[str, dict[str, Any]] = {
@@ -71,7 +73,6 @@ def build(**options: Any) -> Any:
     return extractors.build("detector", options, Runtime())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TORCHVISION)
 def test_torchvisions_own_detections_are_found(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -119,7 +120,6 @@ def assert_found(found: Any, library: Any, size: tuple[int, int]) -> None:
     assert float(library["scores"].max()) == pytest.approx(float(found.scores.max()), abs=1e-5)
 
 
-@pytest.mark.slow
 def test_another_networks_weights_are_refused(tmp_path: Path) -> None:
     save_file(
         {"roi_heads.box_predictor.cls_score.bias": torch.zeros(6)}, tmp_path / "other.safetensors"
@@ -146,7 +146,6 @@ def test_an_unknown_detector_of_torchvision_is_refused() -> None:
         build(weights="untrained", network="fcos_resnet50")
 
 
-@pytest.mark.slow
 def test_detectron2s_own_detections_are_found(tmp_path: Path) -> None:
     config: Any = pytest.importorskip("detectron2.config").get_cfg()
     config.merge_from_list(
@@ -237,7 +236,6 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 def test_a_graph_finds_what_its_network_finds(graph: Path) -> None:
     network, engine = (
         build(weights=str(each), items="queries") for each in (graph, graph / "model.onnx")
@@ -259,7 +257,6 @@ def test_a_graph_finds_what_its_network_finds(graph: Path) -> None:
         build(weights=str(graph / "model.onnx"))
 
 
-@pytest.mark.slow
 def test_a_graph_alone_says_how_its_classes_are_read(graph: Path, tmp_path: Path) -> None:
     engine = build(weights=str(graph / "model.onnx"), items="queries")
     for file in ("model.onnx", "preprocessor_config.json"):
@@ -644,7 +641,6 @@ def test_missing_files_of_boxes_are_named_before_a_network_is_loaded(
         build(**options, **OTHER)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "size", "dimension"),
     [("test_efficientnet", 128, 256), ("test_vit", 160, 64), ("vit_small_patch16_dinov3", 64, 384)],

@@ -14,6 +14,8 @@ from pipeline.extensions.detector.pooling import FeatureMap
 from pipeline.extensions.detector.selection import WHOLE, Found, select
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 SIZE = (100, 60)
 BOXES = [
     [10.0, 10, 50, 50],

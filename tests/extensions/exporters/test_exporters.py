@@ -34,6 +34,8 @@ from pipeline.make.heads.pooling import POOLINGS
 from pipeline.make.heads.sides import Side
 from pipeline.make.training.exporters.base import export
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = settings.load(
     Path(__file__).parents[3] / "params.yaml",
     (
@@ -266,7 +268,6 @@ def test_what_the_other_library_lacks_is_one_line(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_every_pooling_is_a_graph(tmp_path: Path) -> None:
     """All side by side in one graph: each export has a price of its own."""
     torch.manual_seed(0)

@@ -16,6 +16,8 @@ from pipeline.extensions.hard_negatives.swaps import SWAPS, of_captions
 from pipeline.foundation.evaluation.statistics.wilson import wilson
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def write(path: Path, held: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)

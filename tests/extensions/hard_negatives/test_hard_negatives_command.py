@@ -18,6 +18,8 @@ from pipeline.extensions.hard_negatives.systems import OfHead
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.made import Unknown
 
+pytestmark = pytest.mark.slow
+
 HEAD = "vse2ad-region-bigru-s0"
 
 

@@ -24,6 +24,8 @@ from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.tokens import encode, pad
 from pipeline.make.text.vocabulary import Vocabulary
 
+pytestmark = pytest.mark.slow
+
 CAPTIONS = ["a dog runs, a cat sleeps on the mat", "dog", "the cat runs and the dog sleeps"]
 GRAPHS = [
     (

@@ -18,6 +18,8 @@ from pipeline.foundation.manifest.sample import render_shots
 from pipeline.foundation.manifest.sample.shots import MOVEMENTS, choose
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 
 def dump(path: Path, content: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +61,6 @@ def test_hgr(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_role_graphs_come_with_hgrs_captions_or_with_others(tmp_path: Path) -> None:
     root = hgr(tmp_path)
     assert build(root).split("train").caption_inputs == {}
@@ -97,7 +98,6 @@ def test_pickled_names_are_not_read(tmp_path: Path) -> None:
         build(tmp_path)
 
 
-@pytest.mark.slow
 def test_every_caption_of_the_sample_has_a_role_graph_that_fits_it(tmp_path: Path) -> None:
     shots = render_shots(tmp_path / "sample_video", clips=24, size=64).parent
     with (shots / "captions.csv").open(encoding="utf-8") as file:

@@ -26,6 +26,8 @@ from pipeline.run.provenance import of_head
 from pipeline.run.provenance.context import Context
 from stages.cli import cli
 
+pytestmark = pytest.mark.slow
+
 SMALL = (
     "dimension=16",
     "word_dimension=8",

@@ -13,6 +13,8 @@ from pipeline.extensions.hgr import role_graphs
 from pipeline.foundation.manifest import text_file
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 CAPTION = "a dog runs along the beach"
 NODES = {
     "ROOT": {"role": "ROOT", "spans": [0, 1, 2, 3, 4, 5], "words": CAPTION.split()},
@@ -65,7 +67,6 @@ def test_of_a_caption_that_is_there_twice_the_last_graph_counts(tmp_path: Path) 
             assert role_graphs.read(path, [name]) == ['[[["NOUN",[0]]],[]]']
 
 
-@pytest.mark.slow
 def test_a_long_file_is_read_entry_by_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

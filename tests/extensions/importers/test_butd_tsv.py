@@ -17,6 +17,8 @@ from pipeline.extensions.importers import ImportJob, butd_tsv, import_features
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 TABLE = foreign.manifest(6)
 ITEMS, DIMENSION = 4, 9
 LINE = 3  # the damaged one

@@ -22,6 +22,8 @@ from pipeline.foundation.manifest import Manifest, dataset as card_of
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore, StoreError, export as exporting
 
+pytestmark = pytest.mark.slow
+
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 VARY = [1 + place % 3 for place in range(14)]
 
@@ -54,7 +56,6 @@ def made(
     return FeatureStore(folder / "s.zarr"), there
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 @pytest.mark.parametrize(("split", "name"), [("train", "train"), ("val", "dev"), ("test", "test")])
 def test_older_code_reads_what_was_stored(
@@ -89,7 +90,6 @@ def test_older_code_reads_what_was_stored(
     assert not list((tmp_path / "out").glob("*.partial"))
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 def test_exported_and_imported_again(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
@@ -105,7 +105,6 @@ def test_exported_and_imported_again(tmp_path: Path) -> None:
         assert not features[row, VARY[row] :].any()
 
 
-@pytest.mark.slow
 def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
     store, there = made(tmp_path, TABLE, VARY)
     export(store, TABLE, "val", tmp_path / "out")
@@ -115,7 +114,6 @@ def test_images_with_fewer_items_are_padded_and_counted(tmp_path: Path) -> None:
     assert [int(image.any(axis=1).sum()) for image in array] == expected
 
 
-@pytest.mark.slow
 def test_failed_images_are_left_out_with_their_captions_and_named(tmp_path: Path) -> None:
     rows = np.flatnonzero(TABLE.images["split"] == "train").tolist()
     store, there = made(tmp_path, TABLE, [2] * 14, lacking=(rows[0], rows[3]))
@@ -128,7 +126,6 @@ def test_failed_images_are_left_out_with_their_captions_and_named(tmp_path: Path
     assert len(captions) == 5 * (len(rows) - 2)
 
 
-@pytest.mark.slow
 def test_a_split_without_any_image_left(tmp_path: Path) -> None:
     rows = np.flatnonzero(TABLE.images["split"] == "val").tolist()
     store, _ = made(tmp_path, TABLE, [2] * 14, lacking=tuple(rows))
@@ -136,7 +133,6 @@ def test_a_split_without_any_image_left(tmp_path: Path) -> None:
         export(store, TABLE, "val", tmp_path / "out")
 
 
-@pytest.mark.slow
 def test_fewer_than_five_captions(tmp_path: Path) -> None:
     number = TABLE.images["image_id"][2]
     own = TABLE.table[
@@ -151,7 +147,6 @@ def test_fewer_than_five_captions(tmp_path: Path) -> None:
     assert export(store, table, "test", tmp_path / "out").images == 3
 
 
-@pytest.mark.slow
 def test_a_caption_is_one_line(tmp_path: Path) -> None:
     broken = TABLE.table.assign(
         caption=[f" Two\nlines\u2028and {row}\t. " for row in range(len(TABLE.table))]
@@ -167,7 +162,6 @@ def test_a_caption_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None:
     store, _ = made(tmp_path, TABLE, VARY)
     first = export(store, TABLE, "val", tmp_path / "out")
@@ -188,7 +182,6 @@ def test_again_does_nothing_and_nothing_else_is_replaced(tmp_path: Path) -> None
     assert tree(tmp_path / "theirs") == {"dev_ims.npy": b"33 GB"}
 
 
-@pytest.mark.slow
 def test_what_was_cut_off_is_done_again(tmp_path: Path) -> None:
     store, _ = made(tmp_path, TABLE, VARY)
     export(store, TABLE, "train", tmp_path / "whole")
@@ -247,7 +240,6 @@ def test_names(dataset: str, names: list[str]) -> None:
     assert [scan_name(split, card) for split in ("train", "val", "test")] == names
 
 
-@pytest.mark.slow
 def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are written as they are read: no array is larger than one."""
     store, _ = made(tmp_path, TABLE, [2] * 14)

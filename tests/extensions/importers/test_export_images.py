@@ -20,6 +20,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore, StoreError
 from pipeline.make.features.store.export import Exported, export
 
+pytestmark = pytest.mark.slow
+
 TABLE = foreign.manifest(14, captions=6, dataset="mine")
 Writer = Callable[[Path, list[foreign.Picture]], list[Path]]
 Export = Callable[..., Exported]
@@ -41,7 +43,6 @@ def sources(form: str, folder: Path) -> list[Path]:
     return sorted(folder.glob("*.tsv")) if form == "butd-tsv" else [folder]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("writer", [foreign.anderson_tsv, foreign.lxmert_tsv])
 def test_exported_and_imported_again(tmp_path: Path, writer: Writer, form: str) -> None:
@@ -62,7 +63,6 @@ def test_exported_and_imported_again(tmp_path: Path, writer: Writer, form: str) 
     assert np.array_equal(back.columns("sizes"), store.columns("sizes"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_again_does_nothing_and_another_split_goes_beside(tmp_path: Path, form: str) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
@@ -74,7 +74,6 @@ def test_again_does_nothing_and_another_split_goes_beside(tmp_path: Path, form: 
     assert {name: tree(out)[name] for name in before} == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_other_files_are_not_overwritten(tmp_path: Path, form: str) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
@@ -86,7 +85,6 @@ def test_other_files_are_not_overwritten(tmp_path: Path, form: str) -> None:
     assert tree(out) == before
 
 
-@pytest.mark.slow
 def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     store, out = made(tmp_path, foreign.lxmert_tsv, "butd-tsv"), tmp_path / "out"
 
@@ -101,7 +99,6 @@ def test_a_folder_goes_on_where_it_was_cut(tmp_path: Path) -> None:
     assert reported == [10]
 
 
-@pytest.mark.slow
 def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     with pytest.raises(StoreError, match="has no boxes"):
@@ -111,7 +108,6 @@ def test_a_store_without_boxes_has_no_tsv(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
     (tmp_path / "source").mkdir()
     there = foreign.pictures(TABLE, [2] * 14, 5)
@@ -121,7 +117,6 @@ def test_failed_images_are_left_out_and_named(tmp_path: Path) -> None:
     assert (done.images, done.left_out) == (13, [TABLE.images["file"][3]])
 
 
-@pytest.mark.slow
 def test_manifest_is_the_stores(tmp_path: Path) -> None:
     store = made(tmp_path, foreign.npy, "folder")
     other: Manifest = foreign.manifest(13, captions=6, dataset="mine")

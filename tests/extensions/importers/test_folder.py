@@ -18,6 +18,8 @@ from pipeline.extensions.importers.base import UnusableItems
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 TABLE = foreign.manifest(6)
 THERE = foreign.pictures(TABLE, [4] * 6, 9)
 

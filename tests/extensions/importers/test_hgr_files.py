@@ -19,6 +19,8 @@ from pipeline.foundation.manifest.videos import SPLITS
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 NAMES = {"trn": ["b", "a/1", "long"], "val": ["d"], "tst": ["c"]}
 COUNTS = {"b": 3, "a/1": 1, "long": 50, "d": 20, "c": 21}
 

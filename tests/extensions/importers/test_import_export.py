@@ -16,6 +16,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extractors
 from pipeline.make.features.store import FeatureStore, ItemFormat
 
+pytestmark = pytest.mark.slow
+
 Cli = Callable[..., tuple[int, str, str]]
 TABLE = foreign.manifest(8, captions=6)
 

@@ -21,6 +21,8 @@ from pipeline.extensions.importers import import_features
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore, StoreError, exclusive, ledger, verify
 
+pytestmark = pytest.mark.slow
+
 DIMENSION = 7
 
 
@@ -31,7 +33,6 @@ def counts(images: int, vary: bool, seed: int) -> list[int]:
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("source", foreign.SOURCES)
 def test_a_store_holds_what_the_source_holds(source: str, seed: int, tmp_path: Path) -> None:
@@ -74,7 +75,6 @@ def test_sizes_are_the_sources(source: str, tmp_path: Path) -> None:
     assert sizes[:].tolist() == [list(image.size) for image in there]  # type: ignore[index, union-attr]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("source", ["anderson", "lxmert", "npz", "npz-lying"])
 def test_boxes_that_are_no_pixels_of_the_image_are_refused(source: str, tmp_path: Path) -> None:
     form, write, _, _ = foreign.SOURCES[source]
@@ -120,7 +120,6 @@ def tsv(tmp_path: Path) -> Any:
     return foreign.job(table, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr")
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
     import_features(tsv)
@@ -131,7 +130,6 @@ def test_float16_is_the_nearest_value(tsv: Any, tmp_path: Path) -> None:
     assert np.array_equal(half, exact.astype(np.float16))
 
 
-@pytest.mark.slow
 def test_again_does_nothing(tsv: Any) -> None:
     assert import_features(tsv).images == 11
     before = tree(tsv.store)
@@ -139,7 +137,6 @@ def test_again_does_nothing(tsv: Any) -> None:
     assert tree(tsv.store) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shard", range(4))
 def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(
     shard: int, tsv: Any, tmp_path: Path
@@ -170,7 +167,6 @@ def test_a_second_import_into_one_store_is_refused(tsv: Any) -> None:
         import_features(tsv)
 
 
-@pytest.mark.slow
 def test_made_otherwise_is_refused_or_replaced(tsv: Any, tmp_path: Path) -> None:
     import_features(tsv)
     with pytest.raises(InputError, match="recipe was butd-tsv-2-12x7, is other"):
@@ -186,7 +182,6 @@ def test_made_otherwise_is_refused_or_replaced(tsv: Any, tmp_path: Path) -> None
     assert import_features(replace(tsv, if_changed="redo")).images == 11
 
 
-@pytest.mark.slow
 def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
     assert import_features(tsv).reported_as == "butd-tsv-2-12x7"
     named = replace(tsv, reported_as="butd-2-12-proposals", if_changed="redo")
@@ -197,7 +192,6 @@ def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
             replace(tsv, reported_as=name)
 
 
-@pytest.mark.slow
 def test_images_that_the_source_lacks(tsv: Any) -> None:
     path = tsv.paths[0]
     rows = path.read_text().splitlines()
@@ -236,7 +230,6 @@ def test_a_source_of_other_images_is_refused(tsv: Any) -> None:
         import_features(replace(tsv, manifest=other))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("source", ["lxmert", "scan", "npy"])
 def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> None:
     """tracemalloc counts numpy's arrays and Python's bytes, and no memory maps."""
@@ -255,7 +248,6 @@ def test_memory_is_a_shards_and_not_the_sources(source: str, tmp_path: Path) -> 
     assert peak < size / 4
 
 
-@pytest.mark.slow
 def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_again(
     tsv: Any,
 ) -> None:
@@ -272,7 +264,6 @@ def test_of_images_whose_files_were_replaced_the_features_alone_are_imported_aga
     assert import_features(now).images == 0
 
 
-@pytest.mark.slow
 def test_of_shards_that_wait_while_files_are_replaced_all_images_are_imported(tsv: Any) -> None:
     import_features(tsv)
     before, table = FeatureStore(tsv.store).read(np.arange(11))[0], tsv.manifest.table.copy()

@@ -10,6 +10,8 @@ import pytest
 from pipeline.extensions.importers import base
 from pipeline.extensions.importers.base import sampled
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:

@@ -18,6 +18,8 @@ from pipeline.foundation.files import npy
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 TABLE = foreign.manifest(12)
 THERE = foreign.pictures(TABLE, [3] * 12, 5)
 

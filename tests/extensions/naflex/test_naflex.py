@@ -19,6 +19,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extractors
 from pipeline.make.features.extractors import Runtime
 
+pytestmark = pytest.mark.slow
+
 SIZES = [(70, 40), (32, 64), (33, 33), (300, 20), (8, 8), (1, 1)]
 
 

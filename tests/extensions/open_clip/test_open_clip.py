@@ -23,6 +23,8 @@ from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import record
 from pipeline.make.dual_encoders.base import Usage
 
+pytestmark = pytest.mark.slow
+
 CAPTIONS = ["a red circle", "The Blue square, left of it", "green"]
 LONG = " ".join(["large yellow triangle"] * 10)
 
@@ -41,7 +43,6 @@ def pictures() -> list[Image.Image]:
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 @pytest.mark.parametrize("name", ["own", "timm"])
 @torch.inference_mode()
@@ -67,7 +68,6 @@ def test_vectors_are_the_librarys_own(folders: dict[str, Path], name: str) -> No
     assert encoder.files.keys() == {"open_clip_config.json", "open_clip_model.safetensors"}
 
 
-@pytest.mark.slow
 def test_older_files_are_read_as_the_library_reads_them(tmp_path: Path) -> None:
     """A bias that was not trained yet, a table that is computed, and text towers without a
     prefix.
@@ -100,7 +100,6 @@ def test_a_long_image_takes_little_memory(
     assert resizes.most_pixels < 100 * 32 * 32
 
 
-@pytest.mark.slow
 def test_it_is_used_as_asked(folders: dict[str, Path]) -> None:
     """A prompt is read with every caption; squash keeps all of an image and adds no border."""
     model = f"open_clip:{folders['own']}"
@@ -161,7 +160,6 @@ def test_what_would_fetch_or_run_more_is_refused(
         dual_encoders.load(f"open_clip:{tmp_path}", Usage())
 
 
-@pytest.mark.slow
 def test_damaged_folders_are_refused_in_one_line(folders: dict[str, Path], tmp_path: Path) -> None:
     def refused(message: str) -> None:
         with pytest.raises(InputError, match=message) as caught:
@@ -198,14 +196,12 @@ def test_a_tokenizer_of_another_model_is_refused(folders: dict[str, Path], tmp_p
         dual_encoders.load(f"open_clip:{folder}", Usage())
 
 
-@pytest.mark.slow
 def test_a_network_of_fewer_word_pieces_than_its_tokenizer_has_is_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "model", {**OWN, "text_cfg": {**TEXT, "vocab_size": 100}})
     with pytest.raises(InputError, match="does not take the captions that its tokenizer reads"):
         dual_encoders.load(f"open_clip:{folder}", Usage())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stated", "half", "activation", "noted"),
     [

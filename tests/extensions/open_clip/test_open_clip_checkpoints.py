@@ -22,6 +22,8 @@ from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import record
 from pipeline.make.dual_encoders.base import Usage
 
+pytestmark = pytest.mark.slow
+
 CAPTIONS = ["a red circle", "The Blue square, left of it, and another one", "green"]
 SIZE, LENGTH = {"force_image_size": 48}, {"force_context_length": 9}
 SHOWN = {
@@ -66,7 +68,6 @@ def refused(run: Run | Path, message: str, key: str = "") -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings(
     "ignore:torch.distributed is disabled", "ignore:.*the averaged weights are read"
 )
@@ -96,7 +97,6 @@ def test_vectors_are_those_of_the_trained_network(tmp_path: Path, name: str) -> 
     assert {"params.txt", "tiny.json"} <= encoder.files.keys()
 
 
-@pytest.mark.slow
 def test_averaged_and_last_weights_are_told_apart(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", OWN, ema=True)
     with pytest.warns(
@@ -109,7 +109,6 @@ def test_averaged_and_last_weights_are_told_apart(tmp_path: Path) -> None:
     refused(run, "has no model; it holds state_dict_ema, state_dict", "#model")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("flags", "said", "message"),
     [
@@ -147,7 +146,6 @@ def test_a_forgotten_flag_is_refused(
     refused(trained(tmp_path / "run", OWN, said=said, **flags), message)
 
 
-@pytest.mark.slow
 def test_a_folder_whose_tables_would_be_resized_is_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "model", OWN)
     config = json.loads((folder / "open_clip_config.json").read_text())
@@ -159,7 +157,6 @@ def test_a_folder_whose_tables_would_be_resized_is_refused(tmp_path: Path) -> No
     )
 
 
-@pytest.mark.slow
 def test_what_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", OWN)
     content = run.checkpoint.read_bytes()
@@ -185,7 +182,6 @@ def test_what_is_missing_or_damaged_is_refused(tmp_path: Path) -> None:
     load(run)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_no_pickle_of_a_distributed_checkpoint_is_run(tmp_path: Path) -> None:
     run = trained(tmp_path / "run", OWN, distributed=True)
@@ -209,7 +205,6 @@ def test_no_pickle_of_a_distributed_checkpoint_is_run(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_training_begun_with_openais_weights_is_asked_for_its_activation(tmp_path: Path) -> None:
     """OpenCLIP before 2.29 trained these with QuickGELU, of which neither file says a word."""
     with pytest.warns(InputWarning, match="began with OpenAI's weights and names no activation"):

@@ -12,6 +12,8 @@ import torch
 
 from pipeline.foundation.files import model_folder
 
+pytestmark = pytest.mark.slow
+
 # Kind and place below the folder -> a part of the answer.
 CASES = {
     "open_clip:empty": "has no open_clip_config.json; expected a model of OpenCLIP, or use clip: or "
@@ -43,7 +45,6 @@ assert "torch" not in sys.modules
 """
 
 
-@pytest.mark.slow
 def test_what_is_no_model_is_named_before_torch_is_imported(tmp_path: Path) -> None:
     for folder in ("empty", "clip", "ours", "outer/ours", "run/checkpoints"):
         (tmp_path / folder).mkdir(parents=True)

@@ -17,6 +17,8 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.dual_encoders.tuning.job import TuningJob
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def job(scenes: Manifest, tmp_path: Path) -> TuningJob:

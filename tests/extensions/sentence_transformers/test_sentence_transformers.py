@@ -26,6 +26,8 @@ from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import record
 from pipeline.make.dual_encoders.base import Usage
 
+pytestmark = pytest.mark.slow
+
 CAPTIONS = ["red", "The Blue", "a dog"]
 
 
@@ -46,7 +48,6 @@ def load(folder: Path, **usage: Any) -> Any:
     return dual_encoders.load(f"st:{folder}", Usage(**usage))
 
 
-@pytest.mark.slow
 @pytest.mark.specification
 @pytest.mark.parametrize(
     "said",
@@ -87,7 +88,6 @@ def test_vectors_are_those_of_encode(tmp_path: Path, said: dict[str, Any]) -> No
     assert (facts["token_limit"], facts["activation"]["image"]) == (LIMIT, "quick_gelu")
 
 
-@pytest.mark.slow
 def test_a_prompt_of_the_usage_takes_the_place_of_the_models(tmp_path: Path) -> None:
     folder = sentence_transformers(
         tmp_path / "st", prompts={"query": "see "}, default_prompt_name="query"
@@ -100,7 +100,6 @@ def test_a_prompt_of_the_usage_takes_the_place_of_the_models(tmp_path: Path) -> 
     assert load(folder).tokens(["red"]) == load(folder, prompt="see {}").tokens(["red"])
 
 
-@pytest.mark.slow
 def test_no_caption_is_opened_or_fetched(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,7 +129,6 @@ def test_no_caption_is_opened_or_fetched(
         SentenceTransformer(str(folder), device="cpu", local_files_only=True).encode(captions[1:2])
 
 
-@pytest.mark.slow
 def test_it_is_used_as_asked(folder: Path) -> None:
     wide = Image.new("RGB", (96, 32), "white")
     wide.paste("black", (32, 0, 64, 32))
@@ -163,7 +161,6 @@ def test_it_is_used_as_asked(folder: Path) -> None:
     np.testing.assert_array_equal(*smooth.embed_captions(["abcx", "abcy"]))
 
 
-@pytest.mark.slow
 def test_another_similarity_is_noted_and_recorded(tmp_path: Path) -> None:
     with pytest.warns(InputWarning, match="its similarity is 'dot'.* compared by the cosine"):
         encoder = load(sentence_transformers(tmp_path / "st", similarity_fn_name="dot"))
@@ -223,7 +220,6 @@ def test_code_and_other_models_are_refused(
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.slow
 def test_code_is_found_however_its_key_is_written_and_wherever(tmp_path: Path) -> None:
     nested = sentence_transformers(tmp_path / "st") / "1_Pooling" / "inner" / "config.json"
     nested.parent.mkdir(parents=True, exist_ok=True)
@@ -241,7 +237,6 @@ def test_code_is_found_however_its_key_is_written_and_wherever(tmp_path: Path) -
     load(tmp_path / "st")
 
 
-@pytest.mark.slow
 def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_path: Path) -> None:
     for change, message in (
         (shorten, "its weights lack 1 of the tensors"),
@@ -254,7 +249,6 @@ def test_weights_of_which_some_would_be_random_are_refused(folder: Path, tmp_pat
     load(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("said", "message"),
     [
@@ -272,7 +266,6 @@ def test_a_part_that_the_library_leaves_out_is_refused(
         load(folder)
 
 
-@pytest.mark.slow
 def test_tokenizers_and_modules_of_another_model_are_refused(folder: Path, tmp_path: Path) -> None:
     """The library builds an empty tokenizer, and takes whole numbers for weights."""
     changed = shutil.copytree(folder, tmp_path / "st")
@@ -289,7 +282,6 @@ def test_tokenizers_and_modules_of_another_model_are_refused(folder: Path, tmp_p
         load(changed)
 
 
-@pytest.mark.slow
 def test_modules_that_the_library_cannot_read_are_named(tmp_path: Path) -> None:
     changed = sentence_transformers(tmp_path / "dense", modules=[Dense(8, 6)])
     file = changed / "1_Dense" / "model.safetensors"
@@ -322,7 +314,6 @@ def test_a_model_of_text_alone_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "bert")
 
 
-@pytest.mark.slow
 def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     folder = sentence_transformers(tmp_path / "st")
     content = (folder / "model.safetensors").read_bytes()
@@ -335,7 +326,6 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
         load(folder)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("similarity", ["maxsim", "meanmaxsim"])
 def test_a_vector_for_every_token_is_compared_by_late_interaction(
     tmp_path: Path, similarity: str

@@ -12,6 +12,8 @@ from tuned_encoders import CAPTIONS, PICTURES, job_of
 
 from pipeline.foundation.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:

@@ -15,6 +15,8 @@ from pipeline.foundation.manifest import Manifest, build
 from pipeline.foundation.manifest.examples import Example, as_json, picture, table, tar
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 DOG = "A dog runs."
 ODD = {
     "5 line ends in a tar's json": Example(

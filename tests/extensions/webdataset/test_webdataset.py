@@ -15,6 +15,8 @@ from pyarrow import parquet
 from pipeline.foundation.manifest import Manifest, build
 from pipeline.foundation.parts.errors import InputError
 
+pytestmark = pytest.mark.slow
+
 GOOD = [("a.jpg", b"1"), ("a.txt", b"a caption")]
 
 

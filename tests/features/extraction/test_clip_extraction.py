@@ -22,6 +22,8 @@ from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore, ledger
 from tests.clips import encode, picture, sound
 
+pytestmark = pytest.mark.slow
+
 ENGINE = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "frames": 4}
 
 
@@ -62,7 +64,6 @@ def expected(*numbers: int) -> np.ndarray:
     return engine.extract([shots], [(64, 48)])[0].features
 
 
-@pytest.mark.slow
 def test_frames_of_parts_in_order(folder: Path, tmp_path: Path) -> None:
     table = clips(folder)
     extraction.extract(extracting(table, tmp_path / "frame.zarr"))
@@ -74,7 +75,6 @@ def test_frames_of_parts_in_order(folder: Path, tmp_path: Path) -> None:
     assert store.columns("sizes").tolist() == [[64, 48]] * 3
 
 
-@pytest.mark.slow
 def test_four_rotations_of_a_phone_give_the_same_features() -> None:
     """Stored turned, with a display matrix that says so; without a loss, so that nothing else
     differs.
@@ -98,7 +98,6 @@ def test_four_rotations_of_a_phone_give_the_same_features() -> None:
         np.testing.assert_allclose(turned, found[0], atol=1e-3)
 
 
-@pytest.mark.slow
 def test_what_cannot_be_decoded_fails_with_its_reason(folder: Path, tmp_path: Path) -> None:
     sound(folder / "song.m4v")
     (folder / "empty.mp4").write_bytes(b"")
@@ -121,7 +120,6 @@ def test_what_cannot_be_decoded_fails_with_its_reason(folder: Path, tmp_path: Pa
     }
 
 
-@pytest.mark.slow
 def test_another_part_is_extracted_anew_and_nothing_else(folder: Path, tmp_path: Path) -> None:
     store = tmp_path / "frame.zarr"
     extraction.extract(extracting(clips(folder), store))
@@ -134,7 +132,6 @@ def test_another_part_is_extracted_anew_and_nothing_else(folder: Path, tmp_path:
     np.testing.assert_allclose(items[1, : counts[1]], expected(11, 13, 16, 18), atol=2e-3)
 
 
-@pytest.mark.slow
 def test_the_ledger_tells_parts_of_a_file_apart(folder: Path, tmp_path: Path) -> None:
     table = clips(folder)
     extraction.extract(extracting(table, tmp_path / "frame.zarr"))

@@ -22,6 +22,8 @@ from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors import ENGINES
 from pipeline.make.features.store import FeatureStore, StoreError
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64, "grid": 2}
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 OPTIONS = '''from typing import ClassVar

@@ -18,6 +18,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extraction, extractors
 from pipeline.make.features.extraction import worker
 
+pytestmark = pytest.mark.slow
+
 
 def size_on_disk(store: Path) -> int:
     """Of all shard files; not of what describes them."""

@@ -30,6 +30,8 @@ from pipeline.make.features import extraction
 from pipeline.make.features.extraction import worker
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.specification
 def test_every_image_once_in_the_manifests_order(job: extraction.ExtractionJob) -> None:

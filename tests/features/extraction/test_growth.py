@@ -28,6 +28,8 @@ from pipeline.make.features.extraction import request
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
 from pipeline.make.features.store.rewrite import rewrite
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -16,6 +16,8 @@ from pipeline.make.features.extractors import ENGINES
 from pipeline.make.features.extractors.options import EngineOptions
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 USUAL = {
     "butd-36": "butd-36-proposals",
     "butd-10-100": "butd-10-100-proposals",

@@ -14,6 +14,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.extraction import needs
 from pipeline.make.features.extractors.butd.options import ButdOptions
 
+pytestmark = pytest.mark.slow
+
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 FEATURES = ("region", "grid", "patch")
 

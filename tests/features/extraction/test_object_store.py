@@ -20,6 +20,8 @@ from pipeline.make.features import extraction
 from pipeline.make.features.store import FeatureStore, StoreError, copying, ledger
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 
 def put(folder: Path, place: Path) -> Path:
     for file in folder.rglob("*"):

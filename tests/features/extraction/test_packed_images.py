@@ -18,6 +18,8 @@ from pipeline.foundation.manifest import Manifest, build
 from pipeline.make.features import extraction
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("pack", [packed.tars, packed.parquets])
 def test_extraction_from_packed_images_equals_that_from_files(

@@ -15,6 +15,8 @@ from pipeline.make.features.extraction import worker
 from pipeline.make.features.extractors import backend
 from pipeline.make.features.store import FeatureStore, ledger, read_header
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _avx2(monkeypatch: pytest.MonkeyPatch) -> None:

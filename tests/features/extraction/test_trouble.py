@@ -16,6 +16,8 @@ from preloaded import Commands
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 PARAMS = Path(__file__).parents[3] / "params.yaml"
 TINY = [
     "-S",

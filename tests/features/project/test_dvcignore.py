@@ -13,6 +13,8 @@ import pytest
 from pipeline.foundation.settings.written import template
 from pipeline.make.features.project import new
 
+pytestmark = pytest.mark.slow
+
 LEFT_OUT = (
     "data/coco/images/train2014/1.jpg",
     "data/msrvtt/videos/1.mp4",
@@ -45,7 +47,6 @@ def test_lines_of_the_users_own_stay(own: bytes, tmp_path: Path) -> None:
     assert sorted(found.splitlines()) == sorted({*wanted})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("own", [None, b"*.mine\r\n/data/*/images/\r\n"])
 def test_shards_and_photographs_are_left_out(own: bytes | None, tmp_path: Path) -> None:
     if own is not None:
@@ -61,7 +62,6 @@ def test_shards_and_photographs_are_left_out(own: bytes | None, tmp_path: Path) 
     assert ran.stdout.split() == [*LEFT_OUT]
 
 
-@pytest.mark.slow
 def test_a_manifest_is_looked_at_without_pandas() -> None:
     subprocess.run(
         [

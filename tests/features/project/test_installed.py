@@ -19,8 +19,9 @@ from preloaded import Commands
 from pipeline.foundation.settings.written import TEMPLATES, template
 from pipeline.make.features.project import new
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 def test_the_wheel_holds_what_a_project_starts_with(installed: Path) -> None:
     for name, inside in TEMPLATES.items():
         copy = installed / "pipeline" / "foundation" / "settings" / "templates" / inside
@@ -65,7 +66,6 @@ def test_a_registry_gets_the_readme_without_files_of_the_clone(installed: Path) 
     assert [line for line in text.splitlines() if line.startswith("|")]  # tables of text are left
 
 
-@pytest.mark.slow
 def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) -> None:
     ran = outside(
         sys.executable, "-c", "import pipeline, stages; print(pipeline.__file__, stages.__file__)"
@@ -75,7 +75,6 @@ def test_the_installed_code_runs(outside: Run, installed: Path, tmp_path: Path) 
     ]
 
 
-@pytest.mark.slow
 def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "sims.npy", np.repeat(np.eye(6, dtype=np.float32), 5, axis=1))
     lines = (
@@ -96,7 +95,6 @@ def test_commands_without_settings_run_in_any_folder(outside: Run, tmp_path: Pat
     )
 
 
-@pytest.mark.slow
 def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Path) -> None:
     printed = outside("pipeline", "init", "mine").stdout
     mine = tmp_path / "mine"
@@ -111,7 +109,6 @@ def test_init_writes_a_project_and_overwrites_nothing(outside: Run, tmp_path: Pa
     assert (mine / "params.yaml").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.slow
 def test_init_leaves_ignore_files_that_are_there(outside: Run, tmp_path: Path) -> None:
     (tmp_path / ".gitignore").write_text("own\n", encoding="utf-8")
     (tmp_path / ".git").mkdir()

@@ -11,6 +11,8 @@ import yaml
 from pipeline.foundation import manifest
 from pipeline.make.features.project import own_data
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def clips(tmp_path: Path) -> Path:

@@ -22,6 +22,8 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.project import own_data
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 COUNT = 24
 Init = Callable[..., tuple[str, str]]
 
@@ -131,7 +133,6 @@ def test_flickr8k_would_get_what_the_light_preset_has() -> None:
     assert light | own_data.scaled(6000, 30000) == light
 
 
-@pytest.mark.slow
 def test_splits_are_drawn_where_none_are_named(photos: Path, tmp_path: Path) -> None:
     data = own_data.choose("mine", photos, tmp_path / "captions.csv")
     assert (data.drawn, data.images) == (True, {"train": 20, "val": 2, "test": 2})
@@ -151,7 +152,6 @@ def test_splits_that_are_named_stay_also_where_all_are_test(photos: Path, tmp_pa
         own_data.choose("mine", photos, tmp_path / "captions.csv")
 
 
-@pytest.mark.slow
 def test_drawn_splits_keep_the_languages(photos: Path, tmp_path: Path) -> None:
     rows = list(csv.reader((tmp_path / "captions.csv").open(encoding="utf-8")))[1:]
     write(
@@ -212,7 +212,6 @@ def test_an_untrained_network_is_left_out(photos: Path, tmp_path: Path) -> None:
     assert "detector" not in data.left_out  # nobody named one
 
 
-@pytest.mark.slow
 def test_what_lacks_weights_is_left_out_and_nothing_else_left_is_refused(
     photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,7 +231,6 @@ def test_what_lacks_weights_is_left_out_and_nothing_else_left_is_refused(
         own_data.choose("mine", photos, tmp_path / "captions.csv")
 
 
-@pytest.mark.slow
 def test_only_what_was_chosen_differs_from_the_shipped_settings(
     photos: Path, tmp_path: Path
 ) -> None:
@@ -260,7 +258,6 @@ def test_the_sample_has_no_stage() -> None:
     assert len(ours) == len(shipped) - 1
 
 
-@pytest.mark.slow
 def test_init_asks_nothing_and_copies_no_photograph(
     outside: Run, photos: Path, tmp_path: Path
 ) -> None:
@@ -343,7 +340,6 @@ def test_what_is_missing_is_said_and_nothing_is_written(
     assert set(tmp_path.rglob("*")) == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -364,7 +360,6 @@ def test_options_that_do_not_fit(init: Init, photos: Path, arguments: list[str],
     assert said in err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "name", "told"),
     [

@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from pipeline.foundation.parts.extras import EXTRAS
 from stages import cli
 
+pytestmark = pytest.mark.slow
+
 # Command -> arguments that come as far as its own check of files. All others are called without
 # any.
 GIVEN = {
@@ -58,7 +60,6 @@ def answers(python: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return dict(zip(TRIED, light.run(python, folder, *commands), strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", TRIED)
 def test_every_command_works_or_names_its_extra(
     command: str, answers: dict[str, tuple[Any, str]]
@@ -75,7 +76,6 @@ def test_every_command_works_or_names_its_extra(
         assert re.search(rf" is not installed; run: pip install '\S+\[{extra}\]'$", errors[0])
 
 
-@pytest.mark.slow
 def test_files_are_measured_and_compared(
     python: Path, tmp_path: Path, rng: np.random.Generator
 ) -> None:

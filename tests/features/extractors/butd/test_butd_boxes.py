@@ -12,6 +12,8 @@ import torch
 from pipeline.make.features.extractors.butd import geometry
 from pipeline.make.features.extractors.butd.geometry import Proposals
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.specification
 def test_anchors_are_those_of_faster_rcnn() -> None:

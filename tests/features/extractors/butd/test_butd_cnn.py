@@ -21,6 +21,8 @@ from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.extractors.butd import pixels
 from pipeline.make.features.extractors.network import caffe_resnet101
 
+pytestmark = pytest.mark.slow
+
 
 def square(image: Image.Image, size: int) -> torch.Tensor:
     return pixels.resized(image, size / image.width, size / image.height)
@@ -64,7 +66,6 @@ def as_published(network: nn.Module) -> dict[str, dict[str, torch.Tensor]]:
     return tree
 
 
-@pytest.mark.slow
 def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None:
     tree = as_published(network)
     assert {"0.weight", "1.running_var", "4.0.downsample.1.weight", "6.22.conv3.weight"} <= set(
@@ -90,7 +91,6 @@ def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None
     np.testing.assert_allclose(items, expected, atol=1e-3 * float(expected.abs().max()))
 
 
-@pytest.mark.slow
 def test_layers_are_caffes(network: nn.Module) -> None:
     """detectron2's ResNet with strides in the 1 x 1 convolutions computes the same."""
     from detectron2.modeling.backbone.resnet import ResNet
@@ -115,7 +115,6 @@ def test_layers_are_caffes(network: nn.Module) -> None:
     torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4 * float(expected.abs().max()))
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("shallow")
 def test_openvino_gives_torchs_cells() -> None:
     options = {"network": "butd_resnet101", "weights": "untrained", "image_size": 64, "grid": 2}
@@ -147,7 +146,6 @@ def test_pixels_are_blue_first_less_the_means_and_resized_without_smoothing() ->
     np.testing.assert_allclose(shrunk[0, 0] + 102.9801, [65.0, 185.0], rtol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
@@ -172,7 +170,6 @@ def test_other_files_are_refused(
         )
 
 
-@pytest.mark.slow
 def test_missing_weights_say_where_they_come_from() -> None:
     with pytest.raises(InputError, match="vse_infty"):
         extractors.build(

@@ -28,6 +28,8 @@ from pipeline.make.features.extractors.butd.options import DetectedOptions
 from pipeline.make.features.extractors.given_boxes import GivenBoxes
 from pipeline.make.features.store import FeatureStore
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"weights": "untrained", "short_side": 96, "long_side": 160}
 EXTRAS = {"boxes", "object", "object_score", "attribute", "attribute_score"}
 
@@ -115,7 +117,6 @@ def test_extraction_stores_variable_numbers_of_boxes_with_what_they_show(
     assert extraction.extract(replace(work)).extracted == 0
 
 
-@pytest.mark.slow
 def test_items_are_the_networks_regions_of_their_boxes() -> None:
     picture = Image.fromarray(
         np.random.default_rng(1).integers(0, 255, (60, 80, 3), dtype=np.uint8)
@@ -151,7 +152,6 @@ def map_of(network: detector.Detector, prepared: torch.Tensor) -> torch.Tensor:
     return feature_map
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "backend"), [("butd-36", "torch"), ("butd-given", "openvino")])
 def test_images_of_equal_size_together_give_the_features_of_each_alone(
     name: str, backend: str, tmp_path: Path
@@ -193,7 +193,6 @@ def test_images_of_equal_size_together_give_the_features_of_each_alone(
         np.testing.assert_allclose(got.extras["boxes"], expected.extras["boxes"], rtol=0, atol=1e-4)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["butd-36", "butd-given"])
 def test_openvino_gives_torchs_regions(name: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(3)
@@ -233,7 +232,6 @@ def test_openvino_gives_torchs_regions(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(got.extras[extra], values, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.slow
 def test_regressed_boxes_come_with_the_features_of_their_proposals() -> None:
     picture = Image.fromarray(
         np.random.default_rng(2).integers(0, 255, (60, 80, 3), dtype=np.uint8)
@@ -286,7 +284,6 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, object], word
         extractors.build("butd-36", {**SMALL, **options}, Runtime())
 
 
-@pytest.mark.slow
 def test_lower_precision_is_close() -> None:
     picture = Image.fromarray(
         np.random.default_rng(3).integers(0, 255, (40, 40, 3), dtype=np.uint8)
@@ -308,7 +305,6 @@ def boxes_file(folder: Path, **boxes: object) -> str:
     return str(folder / "boxes.npz")
 
 
-@pytest.mark.slow
 def test_given_boxes_are_kept_as_they_are(tmp_path: Path) -> None:
     boxes = [[0.0, 0, 79, 59], [10, 5, 30.5, 50]]
     file = boxes_file(tmp_path, **{"a b.png": boxes, "c.png": [[0, 0, 5, 5]]})

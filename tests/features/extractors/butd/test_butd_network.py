@@ -20,6 +20,8 @@ from pipeline.make.features.extractors import base
 from pipeline.make.features.extractors.butd import checkpoint
 from pipeline.make.features.extractors.butd.network import FasterRCNN, Predictor, RegionHead, Stem
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def network() -> FasterRCNN:
@@ -69,7 +71,6 @@ def convolution(name: str, out: int, into: int, size: int) -> Iterator[tuple[str
         yield f"{name}.norm.{part}", (out,)
 
 
-@pytest.mark.slow
 def test_weights_under_the_published_names_fill_the_whole_network(network: FasterRCNN) -> None:
     before = {name: value.clone() for name, value in network.state_dict().items()}
     assert {name: tuple(value.shape) for name, value in before.items()} == dict(published_names())
@@ -195,7 +196,6 @@ def test_a_pickle_of_something_else_is_refused(tmp_path: Path, value: object) ->
         checkpoint.read_state(tmp_path / "other.pkl")
 
 
-@pytest.mark.slow
 def test_untrained_weights_are_the_same_each_time_and_leave_the_random_state(
     network: FasterRCNN,
 ) -> None:
@@ -235,7 +235,6 @@ def test_pooling_after_the_first_layer_has_no_padding_and_rounds_up() -> None:
 
 # 97: 49 after the first layer, 24 after its pooling, 12 and 6 after res3 and res4; 100: 50, 25, 13
 # and 7.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("height", "width", "rows", "columns"), [(96, 128, 6, 8), (97, 60, 6, 4), (600, 100, 38, 7)]
 )
@@ -274,7 +273,6 @@ def passing_head() -> RegionHead:
     return head.eval()
 
 
-@pytest.mark.slow
 @torch.inference_mode()
 def test_a_region_is_14_by_14_maxima_then_their_mean() -> None:
     feature_map = torch.zeros(1024, 30, 30)
@@ -292,7 +290,6 @@ def test_a_region_is_14_by_14_maxima_then_their_mean() -> None:
     assert not features[:, 1024:].any()
 
 
-@pytest.mark.slow
 @torch.inference_mode()
 def test_more_boxes_than_fit_at_once_are_as_alone(network: FasterRCNN) -> None:
     generator = torch.Generator().manual_seed(0)
@@ -313,7 +310,6 @@ def zero_predictor() -> Predictor:
     return predictor
 
 
-@pytest.mark.slow
 @torch.inference_mode()
 def test_attributes_follow_from_the_feature_and_the_likeliest_object() -> None:
     predictor = zero_predictor()
@@ -340,7 +336,6 @@ def test_attributes_follow_from_the_feature_and_the_likeliest_object() -> None:
     assert said.attributes.shape == (2, 400)
 
 
-@pytest.mark.slow
 @torch.inference_mode()
 def test_corrections_are_by_class_and_divided_by_their_weights() -> None:
     predictor = zero_predictor()

@@ -9,6 +9,8 @@ from PIL import Image
 
 from pipeline.make.features.extractors.butd.pixels import MEANS, along, resized, scale_of
 
+pytestmark = pytest.mark.slow
+
 
 def enlarge(pixels: torch.Tensor, scale: float) -> torch.Tensor:
     return along(along(pixels, 1, scale), 0, scale)

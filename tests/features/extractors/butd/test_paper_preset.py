@@ -25,6 +25,8 @@ from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.extractors.butd.network import FasterRCNN
 from pipeline.make.features.extractors.network import caffe_resnet101
 
+pytestmark = pytest.mark.slow
+
 PARAMS = Path(__file__).parents[4] / "params.yaml"
 # Of 36 regions and 300 proposals: most of the time is spent on them.
 FEWER = {"region": {"min_boxes": 4, "max_boxes": 4, "proposals": 6}}
@@ -76,7 +78,6 @@ def transformer(root: Path) -> None:
     save_file(state, snapshot / "model.safetensors", metadata={"format": "pt"})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("feature", "write", "items", "dimension", "recipe", "name"),
     [
