@@ -56,6 +56,10 @@ def names(kind: str) -> Callable[..., list[str]]:
                 name = place.parent.name
             known.add(re.sub(r"\.(zarr|yaml|parquet)$", "", name))
         known -= {"claims", "weights"}
+        if kind == "recipe":
+            from pipeline.foundation.settings import written  # and with it yaml
+
+            known |= written.recipes_of_extensions()
         if kind == "head":
             known |= {f"{encoder}:" for encoder in TABLES["dual_encoders"]}
         visible = [name for name in known if not name.startswith(".")]
@@ -248,7 +252,7 @@ def trained_on(default: str, what: str) -> Option:
     return click.option("--trained-on", metavar="NAME", show_default=default, help=what)
 
 
-_recipe = "Which recipe: a name in manifests/recipes, or one of your own"
+_recipe = "Which recipe: a name in manifests/recipes, an extension's, or one of your own"
 _seed = click.IntRange(0, 2**32 - 1)
 dataset = click.option(
     "--dataset",

@@ -66,6 +66,15 @@ def test_names_of_the_project_are_completed(
     assert set(expected) <= set(completed(words[0], *root, *words[1:]))
 
 
+def test_recipes_of_extensions_are_completed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "defaults.yaml"
+    file.write_text("recipes: {of-an-extension: {base: vse2ad}}\n", encoding="utf-8")
+    monkeypatch.setattr(extension, "files", lambda name: iter([file]))
+    assert completed("train", "--recipe", "of-an") == ["of-an-extension"]
+
+
 @pytest.mark.parametrize("command", [("embed", "photos"), ("lab", "hard-negatives")])
 def test_where_a_head_is_asked_for_no_ensemble_is_offered(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.foundation.files import regular
 from pipeline.foundation.files.parsing import LARGEST, from_yaml
+from pipeline.foundation.parts import extension
 from pipeline.foundation.parts.errors import InputError, refusing
 
 SHIPPED = Path(__file__).parent / "defaults.yaml"
@@ -30,6 +31,14 @@ def shipped() -> dict[str, Any]:
     """The sections that ship."""
     sections: dict[str, Any] = from_yaml(SHIPPED.read_text(encoding="utf-8"))
     return sections
+
+
+def recipes_of_extensions() -> set[str]:
+    """The names of the recipes that extensions bring."""
+    names = set()
+    for file in extension.files(SHIPPED.name):
+        names |= yaml_of(file).get("recipes", {}).keys()
+    return names
 
 
 def template(name: str) -> Path:
