@@ -1,6 +1,7 @@
 """Settings as they are written: the YAML files of a user, and those that ship."""
 
-from functools import cache
+from copy import deepcopy
+from functools import cache, lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,14 @@ def yaml_of(file: Traversable) -> Any:
         if isinstance(file, Path):
             if file.stat().st_size > LARGEST_YAML:
                 raise ValueError(f"has more than {LARGEST_YAML:,} bytes")
-            return from_yaml(_text_of(file))
-        return from_yaml(file.read_text(encoding="utf-8"))
+            return deepcopy(_parsed(_text_of(file)))
+        return deepcopy(_parsed(file.read_text(encoding="utf-8")))
+
+
+# In a clone the project's own recipes are those that ship: each file is parsed once.
+@lru_cache(maxsize=128)
+def _parsed(text: str) -> Any:
+    return from_yaml(text)
 
 
 def _text_of(file: Path) -> str:
