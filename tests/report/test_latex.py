@@ -62,6 +62,28 @@ def widths(source: str) -> set[int]:
     return found
 
 
+TABULAR = r"\\begin\{tabular\}.*?\\end\{tabular\}"
+
+
+def tabulars(source: str) -> list[str]:
+    return re.findall(TABULAR, source, re.DOTALL)
+
+
+def without_alike(tabular: re.Match[str]) -> str:
+    """A tabular with one of the rows whose cells differ in digits alone: that of the longest
+    name.
+    """
+    lines = tabular[0].split("\n")
+    longest: dict[str, tuple[int, str]] = {}
+    alike = {}
+    for line in lines:
+        name, _, cells = line.partition(" & ")
+        alike[line] = re.sub(r"\d", "0", cells.split(r"\\ %")[0]) if name and cells else line
+        length = len(re.sub(r"\\\w+|\W", "", name))
+        longest[alike[line]] = max(longest.get(alike[line], (-1, "")), (length, line))
+    return "\n".join(line for line in lines if longest[alike[line]][1] == line)
+
+
 def awkward(text: str) -> Table:
     rows = (TableRow((Cell(text, marks=("*",)), Cell(text, Decimal("1.0"), "red")), (text,)),)
     groups = (RowGroup(rows), RowGroup(rows, text), RowGroup(rows))
@@ -103,7 +125,7 @@ def test_a_column_has_room_for_its_signs_and_digits(
 def test_every_table_parses(name: str, delta: bool) -> None:
     table = of_everything(name, delta)
     source = to_latex(table)
-    parses(source)
+    parses(re.sub(TABULAR, without_alike, source, flags=re.DOTALL))
     parts = source.split(r"\begin{tabular}")[1:]
     assert len(parts) >= len(table.panels)
     assert all(len(widths(part)) == 1 for part in parts)
@@ -249,10 +271,6 @@ MEASURED = r"""\newlength\naturalwidth
 \begin{document}"""
 
 
-def tabulars(source: str) -> list[str]:
-    return re.findall(r"\\begin\{tabular\}.*?\\end\{tabular\}", source, re.DOTALL)
-
-
 def available(source: str, paper: Paper) -> list[float]:
     """The width of the float around each table, in points."""
     return [
@@ -279,7 +297,8 @@ def test_all_tables_compile_and_none_is_scaled_down_by_much(tmp_path: Path) -> N
     assert source.startswith("% Run pdflatex twice")
     assert source.count(r"\begin{document}") == source.count(r"\end{document}") == 1
     if pdflatex := shutil.which("pdflatex"):
-        measured = source.replace(r"\begin{document}", MEASURED)
+        measured = re.sub(TABULAR, without_alike, source, flags=re.DOTALL)
+        measured = measured.replace(r"\begin{document}", MEASURED)
         (tmp_path / "preview.tex").write_text(measured, encoding="utf-8")
         command = [
             pdflatex,
