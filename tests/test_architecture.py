@@ -7,7 +7,8 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -43,11 +44,16 @@ def module(file: Path) -> str:
 MODULES = {module(file) for file in FILES}
 
 
+@cache
+def tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def imports(file: Path) -> Iterator[str]:
     """The project's modules that a file imports, also those in functions and below `if
     TYPE_CHECKING:`.
     """
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(file)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -60,7 +66,10 @@ def imports(file: Path) -> Iterator[str]:
             )
 
 
-GRAPH = {module(file): {*imports(file)} - {module(file), "pipeline"} for file in FILES}
+@cache
+def graph_of_files() -> dict[str, set[str]]:
+    """Which of the project's modules each module imports."""
+    return {module(file): {*imports(file)} - {module(file), "pipeline"} for file in FILES}
 
 
 def room(name: str) -> str:
@@ -83,7 +92,7 @@ def is_extension(name: str) -> bool:
 def rooms() -> dict[str, set[str]]:
     """Which rooms each room imports."""
     found: dict[str, set[str]] = defaultdict(set)
-    for name, imported in GRAPH.items():
+    for name, imported in graph_of_files().items():
         if is_extension(name):
             continue
         found[room(name)] |= {room(other) for other in imported} - {room(name)}
@@ -94,7 +103,7 @@ def against_the_rules(file: Path) -> set[str]:
     """What a file imports against the direction."""
     every = {
         name.name if isinstance(node, ast.Import) else f"{node.module}"
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(file))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in node.names
     }
@@ -117,9 +126,9 @@ def test_imports_point_one_way() -> None:
 
 
 @pytest.mark.specification
-@pytest.mark.parametrize("graph", [GRAPH, rooms()], ids=["files", "rooms"])
-def test_no_circles(graph: dict[str, set[str]]) -> None:
-    TopologicalSorter(graph).prepare()  # raises CycleError with the circle
+@pytest.mark.parametrize("graph", [graph_of_files, rooms], ids=["files", "rooms"])
+def test_no_circles(graph: Callable[[], dict[str, set[str]]]) -> None:
+    TopologicalSorter(graph()).prepare()  # raises CycleError with the circle
 
 
 @pytest.mark.specification
@@ -161,7 +170,7 @@ STORED_SCORES = {
 
 def test_the_judge_and_what_makes_do_not_import_each_other() -> None:
     wrong = []
-    for name, imported in GRAPH.items():
+    for name, imported in graph_of_files().items():
         if is_extension(name):
             continue
         for other in imported:
@@ -173,7 +182,7 @@ def test_the_judge_and_what_makes_do_not_import_each_other() -> None:
 
 def test_nothing_imports_an_extension_but_itself() -> None:
     wrong = []
-    for name, imported in GRAPH.items():
+    for name, imported in graph_of_files().items():
         for other in imported:
             if is_extension(other) and room(other) != room(name):
                 wrong.append((name, other))
@@ -183,7 +192,7 @@ def test_nothing_imports_an_extension_but_itself() -> None:
 def test_the_report_needs_nothing_that_extracts_or_trains() -> None:
     """Parts bring their names for display, and are found in the tables of parts by their names."""
     wrong = []
-    for name, imported in GRAPH.items():
+    for name, imported in graph_of_files().items():
         if name.startswith("pipeline.run.report"):
             wrong += [(name, other) for other in imported if wing(other) == "make"]
     assert wrong == []

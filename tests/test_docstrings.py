@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -22,20 +23,29 @@ GIVING = re.compile(r"(The|An?|Another|Whether|Return|Compose|Load|Open|Read|Bui
 SECTIONS = re.compile(r"^(Args|Returns|Yields|Raises|Attributes):", re.MULTILINE)
 OVERRIDES = {"Module": {"train"}, "BatchNorm1d": {"forward"}, "Function": {"forward", "backward"}}
 """Methods of torch's classes that are documented there, or by the class that overrides them."""
-TREES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
-CLASSES = {
-    node.name: node
-    for tree in TREES.values()
-    for node in tree.body
-    if isinstance(node, ast.ClassDef)
-}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in FILES}
+
+
+@cache
+def classes() -> dict[str, ast.ClassDef]:
+    """Every class by its name."""
+    found = {}
+    for tree in trees().values():
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                found[node.name] = node
+    return found
 
 
 def exports() -> Iterator[tuple[Path, str]]:
     """What the rooms export: the file and the name there of each thing that an `__init__` defines
     or imports.
     """
-    for file, tree in TREES.items():
+    for file, tree in trees().items():
         if file.name != "__init__.py":
             continue
         blocks = (each.body for each in tree.body if isinstance(each, ast.If | ast.With))
@@ -48,9 +58,6 @@ def exports() -> Iterator[tuple[Path, str]]:
             for node in tree.body
             if isinstance(node, ast.FunctionDef | ast.ClassDef)
         )
-
-
-EXPORTS = set(exports())
 
 
 def is_interface(method: ast.FunctionDef, owner: ast.ClassDef) -> bool:
@@ -97,7 +104,7 @@ def method_named(text: str) -> ast.FunctionDef | None:
     `Similarity.block`.".
     """
     said = re.search(r", see `(\w+)\.(\w+)`\.$", text.partition("\n")[0])
-    methods = CLASSES[said[1]].body if said and said[1] in CLASSES else []
+    methods = classes()[said[1]].body if said and said[1] in classes() else []
     return next(
         (
             each
@@ -146,7 +153,7 @@ def is_documented_above(owner: ast.ClassDef, name: str) -> bool:
     """Whether a base class has documented the method."""
     for base in owner.bases:
         called = ast.unparse(base).partition("[")[0].rpartition(".")[2]
-        above = CLASSES.get(called)
+        above = classes().get(called)
         methods = (
             []
             if above is None
@@ -196,22 +203,26 @@ def public(tree: ast.Module, exported: set[str]) -> Iterator[tuple[str, list[str
 
 @pytest.mark.slow
 def test_public_docstrings_have_one_form() -> None:
+    exported = {*exports()}
     found = {
         f"{file.relative_to(ROOT)} {name}": wrong
         for file in FILES
-        for name, wrong in public(TREES[file], {name for where, name in EXPORTS if where == file})
+        for name, wrong in public(
+            trees()[file], {name for where, name in exported if where == file}
+        )
         if wrong
     }
     assert found == {}
 
 
 def test_what_rooms_export_is_found() -> None:
+    exported = {*exports()}
     assert {
         (ROOT / "pipeline/make/training/loop.py", "train"),
         (ROOT / "pipeline/make/heads/__init__.py", "build"),
         (ROOT / "pipeline/make/training/head.py", "Head"),
-    } <= EXPORTS
-    assert (ROOT / "pipeline/make/training/optimizer.py", "Optimizer") not in EXPORTS
+    } <= exported
+    assert (ROOT / "pipeline/make/training/optimizer.py", "Optimizer") not in exported
 
 
 def test_what_is_missing_is_found() -> None:
@@ -294,7 +305,7 @@ def test_files_that_a_package_lists_are_in_it() -> None:
         file.parent / name
         for file in FILES
         if file.name == "__init__.py"
-        for name in re.findall(r"(?<![\w/.])\w+\.py\b", ast.get_docstring(TREES[file]) or "")
+        for name in re.findall(r"(?<![\w/.])\w+\.py\b", ast.get_docstring(trees()[file]) or "")
     ]
     assert len(listed) > 20
     assert [file for file in listed if not file.exists()] == []
