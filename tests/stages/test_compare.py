@@ -20,13 +20,20 @@ from scored import score
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
-from pipeline.foundation.evaluation.statistics import compare, holm
+from pipeline.foundation.evaluation.statistics import compare, holm, power
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference
 
 pytestmark = pytest.mark.slow
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
+
+
+@pytest.fixture(autouse=True)
+def _few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would suffice is simulated with few cases; its value is tested with the statistics."""
+    monkeypatch.setattr(power, "CASES", 200)
+    monkeypatch.setattr(power, "TEST_SETS", 200)
 
 
 def compared(pipeline: Any, *arguments: str) -> list[dict[str, Any]]:

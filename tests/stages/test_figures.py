@@ -116,7 +116,7 @@ def test_floats_parse_and_where_there_is_latex_compile(drawn: Path) -> None:
 
 def test_figures_that_are_not_asked_for_stay(drawn: Path) -> None:
     before = {file.name: file.read_bytes() for file in drawn.iterdir()}
-    command("figures", drawn.parents[1], "figures=[retrieved_images, kmax_grid]")
+    command("figures", drawn.parents[1], "figures=[negatives, kmax_grid]")
     after = {file.name: file.read_bytes() for file in drawn.iterdir()}
     assert after.keys() == before.keys()
     assert {name for name in after if after[name] != before[name]} == {

@@ -15,6 +15,7 @@ import forged
 import html5lib
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.foreign import open_system
@@ -28,8 +29,16 @@ FIGURE = "retrieved_images"  # one that shows queries
 
 
 @pytest.fixture
-def run(pipeline: Callable[..., Any], evaluated: Path, tmp_path: Path) -> Callable[..., str]:
-    """The invented run, evaluated; then a command with only what shows queries: what it printed."""
+def run(
+    pipeline: Callable[..., Any],
+    evaluated: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., str]:
+    """The invented run, evaluated; then a command with only what shows queries: what it printed.
+    Drawings are not looked at, and left empty.
+    """
+    monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)
     shutil.copytree(evaluated, tmp_path, dirs_exist_ok=True)
 
     def show(command: str, *options: str | Path) -> str:
