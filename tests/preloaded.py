@@ -145,6 +145,7 @@ def serve(address: str, session: int) -> None:
     import dvc.commands.repro
     import dvc.repo.reproduce
     import dvc.repo.status
+    import lightning_fabric
     import matplotlib.figure
     import pandas
     import pyarrow.parquet
@@ -152,7 +153,8 @@ def serve(address: str, session: int) -> None:
     import torch
     import zarr
 
-    assert all((distributed, dvc, matplotlib, pandas, pyarrow, timm, torch, zarr))
+    modules = (distributed, dvc, lightning_fabric, matplotlib, pandas, pyarrow, timm, torch, zarr)
+    assert all(modules)
     import_ours()
     mock.patch.object(os, "fsync", os.fstat).start()  # as in conftest.py
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them

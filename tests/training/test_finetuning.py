@@ -41,6 +41,7 @@ SMALL = (
     "word_dimension=4",
     "batch_size=16",
     "epochs=2",
+    "steps=4",
     "decay_epoch=2",
     "minimum_count=1",
 )
@@ -78,17 +79,16 @@ def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
     job: training.TrainingJob, scenes: Manifest
 ) -> None:
     before = photographs(scenes).pixels.backbone().state_dict()
-    once = replace(
-        job,
-        training=job.training.model_copy(update={"epochs": 1}),
-        folder=job.folder.with_name("once"),
-    )
-    training.train(replace(once, source=photographs(scenes)))
-    frozen = network(once.folder)
+    frozen: dict[str, torch.Tensor] = {}
+
+    def read_first(epoch: int, step: int, log: Any) -> None:
+        if (epoch, step) == (2, 1):
+            frozen.update(network(job.folder))
+
+    training.train(job, on_step=read_first)
     assert {name.removeprefix("model.backbone.") for name in frozen} == set(before)
     for name, value in before.items():
         assert torch.equal(frozen[f"model.backbone.{name}"], value), name
-    training.train(job)
     trained = network(job.folder)
     changed = {name for name, value in frozen.items() if not torch.equal(trained[name], value)}
     weights = {
@@ -105,7 +105,7 @@ def test_cut_and_resumed_it_is_bit_identical(
     """Cut before the network's first step, and after: its weights are channels last, and so are
     their moments.
     """
-    longer = replace(job, training=job.training.model_copy(update={"epochs": 3}))
+    longer = replace(job, training=job.training.model_copy(update={"epochs": 3, "steps": 6}))
     training.train(longer)
 
     class Cut(Exception):
@@ -169,7 +169,7 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
 
 def test_a_class_token_is_never_left_out(job: training.TrainingJob, scenes: Manifest) -> None:
     """What a recipe leaves out of the other items changes nothing where that alone is pooled."""
-    once = job.training.model_copy(update={"epochs": 1, "batch_size": 40})
+    once = job.training.model_copy(update={"epochs": 1, "steps": 1})
     losses = []
     for share in (0.0, 0.9):
         recipe = RECIPE.model_copy(
@@ -319,10 +319,11 @@ def test_other_photographs_make_what_was_made_of_them_stale(
         f"-S{key}={value}"
         for key, value in {
             "training.sample.epochs": 1,
+            "training.sample.steps": 1,
             **{
                 f"training.sample.{change.partition('=')[0]}": change.partition("=")[2]
                 for change in SMALL
-                if "epoch" not in change
+                if "epoch" not in change and "steps" not in change
             },
             **{f"features.light.grid.{key}": value for key, value in GRID.items()},
         }.items()

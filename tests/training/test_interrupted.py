@@ -4,6 +4,7 @@ not been.
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ CHANGES = tuple(
         "dimension=16",
         "word_dimension=8",
         "batch_size=16",
-        "epochs=3",
-        "decay_epoch=2",
+        "epochs=2",
+        "decay_epoch=1",
         "minimum_count=1",
     )
 )
@@ -39,8 +40,7 @@ class Stopped(Exception):
     pass
 
 
-@pytest.fixture
-def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
+def job_in(folder: Path, scenes: Manifest, store: FeatureStore) -> training.TrainingJob:
     """A head whose objective draws how many negatives it takes at each step."""
     return training.TrainingJob(
         scenes,
@@ -51,16 +51,28 @@ def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.Train
         SETTINGS.recipe("vse2ad"),
         SETTINGS.training_of("sample"),
         0,
-        tmp_path / "head",
+        folder,
     )
 
 
-def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
-    job: training.TrainingJob, tmp_path: Path
-) -> None:
-    whole = replace(job, folder=tmp_path / "whole")
-    training.train(whole)
+@pytest.fixture
+def job(scenes: Manifest, store: FeatureStore, tmp_path: Path) -> training.TrainingJob:
+    return job_in(tmp_path / "head", scenes, store)
 
+
+@pytest.fixture(scope="module")
+def whole(
+    scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, bytes]:
+    """The files of the head that was not stopped."""
+    of_whole = job_in(tmp_path_factory.mktemp("whole") / "head", scenes, store)
+    training.train(of_whole)
+    return tree(of_whole.folder)
+
+
+def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
+    job: training.TrainingJob, whole: dict[str, bytes]
+) -> None:
     def stop(epoch: int, step: int, log: object) -> None:
         if (epoch, step) == (2, 3):
             raise Stopped
@@ -68,14 +80,12 @@ def test_what_an_epoch_draws_does_not_depend_on_where_training_was_cut(
     with pytest.raises(Stopped):
         training.train(job, on_step=stop)
     training.train(job)
-    assert tree(job.folder) == tree(whole.folder)
+    assert tree(job.folder) == whole
 
 
 def test_the_best_network_is_kept_before_the_epoch_counts_as_done(
-    job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: training.TrainingJob, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = replace(job, folder=tmp_path / "whole")
-    training.train(whole)
     save, written = checkpoint.save_tensors, []
 
     def stop_after_the_first(*arguments: Any) -> None:
@@ -91,37 +101,33 @@ def test_the_best_network_is_kept_before_the_epoch_counts_as_done(
             training.train(job)
     monkeypatch.setattr(checkpoint, "save_tensors", save)
     training.train(job)
-    assert tree(job.folder)["best.safetensors"] == tree(whole.folder)["best.safetensors"]
+    assert tree(job.folder)["best.safetensors"] == whole["best.safetensors"]
 
 
 def test_a_head_that_is_replaced_stays_until_the_new_one_is_finished(
-    job: training.TrainingJob, tmp_path: Path
+    job: training.TrainingJob, whole: dict[str, bytes], trained_head: Path, tmp_path: Path
 ) -> None:
-    training.train(job)
+    shutil.copytree(trained_head, job.folder)
     before = tree(job.folder)
-    other = replace(job, seed=1, if_changed="redo")
-    whole = replace(other, folder=tmp_path / "whole")
-    training.train(whole)
+    other = replace(job, if_changed="redo")
 
     def stop(epoch: int, step: int, log: object) -> None:
-        if epoch == 3:
+        if epoch == 2:
             raise Stopped
 
     for _ in range(2):
         with pytest.raises(Stopped):
             training.train(other, on_step=stop)
         assert tree(job.folder) == before
-        assert checkpoint.state(tmp_path / "head.successor").epochs == 2
+        assert checkpoint.state(tmp_path / "head.successor").epochs == 1
     training.train(other)
-    assert tree(job.folder) == tree(whole.folder)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["head", "whole"]
+    assert tree(job.folder) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["head"]
 
 
 def test_a_run_stopped_before_the_last_line_of_its_history_writes_it(
-    job: training.TrainingJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: training.TrainingJob, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = replace(job, folder=tmp_path / "whole")
-    training.train(whole)
     write = checkpoint.write_history
 
     def stop_at_the_last(folder: Path, state: checkpoint.State) -> None:
@@ -134,15 +140,12 @@ def test_a_run_stopped_before_the_last_line_of_its_history_writes_it(
         with pytest.raises(Stopped):
             training.train(job)
     training.train(job)
-    assert tree(job.folder) == tree(whole.folder)
+    assert tree(job.folder) == whole
 
 
 def test_a_run_that_lost_its_best_epoch_begins_again(
-    job: training.TrainingJob, tmp_path: Path
+    job: training.TrainingJob, whole: dict[str, bytes]
 ) -> None:
-    whole = replace(job, folder=tmp_path / "whole")
-    training.train(whole)
-
     def stop(row: object) -> None:
         raise Stopped
 
@@ -150,7 +153,7 @@ def test_a_run_that_lost_its_best_epoch_begins_again(
         training.train(job, on_epoch=stop)
     (job.folder / "best.safetensors").unlink()
     training.train(job)
-    assert tree(job.folder) == tree(whole.folder)
+    assert tree(job.folder) == whole
 
 
 def test_a_setting_is_corrected_as_long_as_no_epoch_is_finished(job: training.TrainingJob) -> None:

@@ -23,11 +23,26 @@ from pipeline.make.features.store import FeatureStore, StoreError, ledger, shard
 from pipeline.make.training import HeadArtefact, TrainRequest, checkpoint
 
 
+@pytest.fixture
+def job(job: training.TrainingJob) -> training.TrainingJob:
+    """A head of one epoch."""
+    return replace(job, training=job.training.model_copy(update={"epochs": 1, "decay_epoch": 1}))
+
+
+@pytest.fixture
+def finished_job(job: training.TrainingJob, trained_head: Path) -> training.TrainingJob:
+    """The job whose head is there: a copy, which a test may change."""
+    shutil.copytree(trained_head, job.folder)
+    return job
+
+
 @pytest.mark.specification
-def test_a_finished_head_is_left_as_it_is_and_another_refused(job: training.TrainingJob) -> None:
-    training.train(job)
+def test_a_finished_head_is_left_as_it_is_and_another_refused(
+    finished_job: training.TrainingJob,
+) -> None:
+    job = finished_job
     before = tree(job.folder)
-    assert training.train(job).epochs == 3
+    assert training.train(job).epochs == 1
     assert tree(job.folder) == before
     other = replace(job, recipe=job.recipe.model_copy(update={"learning_rate": 0.001}))
     with pytest.raises(InputError, match=r"recipe\.learning_rate was 0\.0005, is 0\.001"):
@@ -43,9 +58,8 @@ def test_where_it_was_trained_is_no_part_of_a_head(
     training.train(replace(job, training=job.training.model_copy(update={"pieces": 2})))
     before = tree(job.folder)
     elsewhere = job.training.model_copy(update={"device": "cuda", "processes": 4})
-    assert (
-        training.train(replace(job, training=elsewhere)).epochs == 3
-    )  # it is finished: nothing is to be done there
+    # it is finished: nothing is to be done there
+    assert training.train(replace(job, training=elsewhere)).epochs == 1
     assert tree(job.folder) == before
     (machine,) = HeadArtefact.open(job.folder).record.machines
     assert machine.items() >= {"device": "cpu", "pieces": 2, "processes": 1}.items()
@@ -68,12 +82,10 @@ def test_where_it_was_trained_is_no_part_of_a_head(
         training.launch(2, "nowhere")
 
 
-def test_seeds_differ(job: training.TrainingJob, tmp_path: Path) -> None:
-    training.train(job)
-    training.train(replace(job, seed=1, folder=tmp_path / "other"))
-    assert (job.folder / "best.safetensors").read_bytes() != (
-        tmp_path / "other" / "best.safetensors"
-    ).read_bytes()
+def test_seeds_differ(job: training.TrainingJob, trained_head: Path) -> None:
+    training.train(replace(job, seed=1))
+    best, other = (folder / "best.safetensors" for folder in (trained_head, job.folder))
+    assert best.read_bytes() != other.read_bytes()
 
 
 def test_divergence_is_said(job: training.TrainingJob) -> None:
@@ -85,11 +97,11 @@ def test_divergence_is_said(job: training.TrainingJob) -> None:
 
 
 def test_heads_that_do_not_belong_are_refused(
-    job: training.TrainingJob, scenes: Manifest, store: FeatureStore
+    finished_job: training.TrainingJob, scenes: Manifest, store: FeatureStore
 ) -> None:
+    job = finished_job
     with pytest.raises(InputError, match="no head there"):
-        training.Head.open(job.folder)
-    training.train(job)
+        training.Head.open(job.folder.with_name("none"))
     shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
     with pytest.raises(InputError, match="another manifest"):
         training.Head.open(job.folder).images(shorter, store.path)
@@ -109,9 +121,9 @@ def test_heads_that_do_not_belong_are_refused(
 
 
 def test_other_first_vectors_make_another_head_and_a_trained_one_does_without_their_file(
-    job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path
+    finished_job: training.TrainingJob, tmp_path: Path
 ) -> None:
-    training.train(job)
+    job = finished_job
     drawn = checkpoint.load_tensors(job.folder / "best.safetensors")[0]
     file = tmp_path / "glove.txt"
     file.write_text(
@@ -164,8 +176,8 @@ def test_what_a_head_is_made_from_is_known_without_loading_it(
 @pytest.mark.parametrize(
     "lost", ["best.safetensors", "last.safetensors", "history.csv", "record.json"]
 )
-def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: str) -> None:
-    training.train(job)
+def test_training_is_not_thrown_away_unasked(finished_job: training.TrainingJob, lost: str) -> None:
+    job = finished_job
     (job.folder / lost).unlink()
     before = tree(job.folder)
     expected = (
@@ -180,9 +192,9 @@ def test_training_is_not_thrown_away_unasked(job: training.TrainingJob, lost: st
 
 @pytest.mark.parametrize("lost", ["best.safetensors", "text", "text/vocabulary.json"])
 def test_what_is_lost_of_a_head_is_made_again(
-    job: training.TrainingJob, scenes: Manifest, store: FeatureStore, lost: str
+    finished_job: training.TrainingJob, lost: str
 ) -> None:
-    training.train(job)
+    job = finished_job
     before = tree(job.folder)
     shutil.rmtree(job.folder / lost) if lost == "text" else (job.folder / lost).unlink()
     with pytest.raises(InputError, match="train"):
@@ -192,6 +204,8 @@ def test_what_is_lost_of_a_head_is_made_again(
 
 
 def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -> None:
+    job = replace(job, training=job.training.model_copy(update={"epochs": 2}))
+
     def cut(epoch: int, step: int, log: object) -> None:
         if epoch == 2:
             raise Cut
@@ -211,9 +225,9 @@ def test_a_checkpoint_that_lacks_weights_is_refused(job: training.TrainingJob) -
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_weights_that_are_not_finite_are_refused_though_the_record_names_them(
-    job: training.TrainingJob, value: float
+    finished_job: training.TrainingJob, value: float
 ) -> None:
-    training.train(job)
+    job = finished_job
     file = job.folder / "best.safetensors"
     tensors, metadata = checkpoint.load_tensors(file)
     name = max(tensors, key=lambda each: tensors[each].numel())
@@ -229,11 +243,11 @@ class Cut(Exception):
     """Stands for a killed process."""
 
 
-def test_an_unfinished_head_is_refused(
-    job: training.TrainingJob, scenes: Manifest, store: FeatureStore
-) -> None:
+def test_an_unfinished_head_is_refused(job: training.TrainingJob) -> None:
+    job = replace(job, training=job.training.model_copy(update={"epochs": 2}))
+
     def cut(epoch: int, step: int, log: object) -> None:
-        if epoch == 3:
+        if epoch == 2:
             raise Cut
 
     with pytest.raises(Cut):
@@ -278,9 +292,9 @@ def test_features_whose_bytes_changed_are_not_trained_on(
 
 
 def test_a_head_on_other_bytes_of_the_same_features_is_another(
-    copied: training.TrainingJob,
+    copied: training.TrainingJob, trained_head: Path
 ) -> None:
-    training.train(copied)
+    shutil.copytree(trained_head, copied.folder)
     change(copied, "features", told=True)
     now = replace(
         copied, source=FeatureStore(copied.source.path)
@@ -306,13 +320,13 @@ class LaterRecipe(Recipe):
 
 
 def test_a_setting_of_training_and_of_recipes_added_later_leaves_heads(
-    job: training.TrainingJob,
+    finished_job: training.TrainingJob,
 ) -> None:
-    training.train(job)
+    job = finished_job
     before = tree(job.folder)
     sizes, recipe = job.training.model_dump(), job.recipe.model_dump()
     later = replace(job, training=LaterTraining(**sizes), recipe=LaterRecipe(**recipe))
-    assert training.train(later).epochs == 3
+    assert training.train(later).epochs == 1
     assert tree(job.folder) == before
     for other, key in (
         (replace(later, training=LaterTraining(**sizes, shuffle=False)), r"training\.shuffle"),

@@ -105,6 +105,7 @@ def command(
             "word_dimension=4",
             "batch_size=16",
             "epochs=2",
+            "steps=4",
             "decay_epoch=1",
         )
     ]

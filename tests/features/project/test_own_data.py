@@ -361,18 +361,18 @@ def test_options_that_do_not_fit(init: Init, photos: Path, arguments: list[str],
 
 
 @pytest.mark.parametrize(
-    ("folder", "name", "told"),
+    ("folder", "name", "printed_name"),
     [
         ("a trip", "a_trip", "Next: cd 'a trip' && dvc repro"),
         ("-2024 été", "2024_ete", "Next: cd './-2024 été' && dvc repro"),
     ],
 )
 def test_what_is_said_next_can_be_pasted(
-    init: Init, photos: Path, folder: str, name: str, told: str
+    init: Init, photos: Path, folder: str, name: str, printed_name: str
 ) -> None:
     printed, _ = init("--images", "photos", "--captions", "captions.csv", "--", folder)
     assert f"\n{name}: 24 images" in printed
-    assert told in printed
+    assert printed_name in printed
 
 
 def test_a_folder_below_a_file_is_refused(init: Init, photos: Path) -> None:

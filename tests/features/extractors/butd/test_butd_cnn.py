@@ -45,7 +45,7 @@ def network() -> nn.Module:
 
 @pytest.fixture
 def shallow(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
-    """A network of fewer blocks that engines get in the place of the ResNet-101."""
+    """A network of fewer blocks; engines get it instead of the ResNet-101."""
     resnet = "pipeline.make.features.extractors.network.resnet101"
     monkeypatch.setattr(resnet, lambda: ResNet(Bottleneck, [1, 1, 2, 1]))
     return caffe_resnet101()
