@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import timm
 import torch
 from PIL import Image
 
@@ -190,7 +191,18 @@ def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.fixture
+def two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vision transformers of the released widths with two blocks: the tokens are the same."""
+    create = timm.create_model
+
+    def create_small(name: str, **options: Any) -> torch.nn.Module:
+        return create(name, **options, depth=2)
+
+    monkeypatch.setattr(timm, "create_model", create_small)
+
+
+@pytest.mark.usefixtures("two_blocks")
 @pytest.mark.parametrize(
     ("network", "size", "cls", "prefix"),
     [
@@ -229,7 +241,7 @@ def test_registers_are_left_out_and_the_class_token_is_first(
         np.testing.assert_allclose(items[0], others[0, 0].numpy(), atol=1e-4)
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("two_blocks")
 def test_a_class_token_is_refused_where_there_is_none() -> None:
     for network in ("test_vit2", "vit_base_patch16_siglip_224"):
         with pytest.raises(InputError, match="has no class token; set cls: false"):
@@ -240,8 +252,6 @@ def test_a_class_token_is_refused_where_there_is_none() -> None:
     "name", [name for name, card in weights.checkpoints().items() if card.timm]
 )
 def test_cards_name_networks_and_weights_that_timm_has(name: str) -> None:
-    import timm
-
     tag = weights.checkpoints()[name].timm
     assert tag is not None
     assert timm.is_model(tag)
@@ -256,8 +266,6 @@ def test_devices_and_precisions() -> None:
 
 
 def test_weights_from_a_file(tmp_path: Path) -> None:
-    import timm
-
     torch.manual_seed(3)
     network = timm.create_model("test_efficientnet", num_classes=7)  # another head: it is not used
     torch.save({"state_dict": network.state_dict()}, tmp_path / "net.pth")

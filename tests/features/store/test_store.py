@@ -82,10 +82,17 @@ def fill(
         write_shard(path, sizes, shard, made_from)
 
 
-@pytest.fixture(params=["none", "zstd"])
-def made(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    fill(tmp_path / "s.zarr", layout(request.param))
-    return tmp_path / "s.zarr"
+@pytest.fixture(params=["none", "zstd"], scope="module")
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that `fill` has filled. Change a copy of it."""
+    path = tmp_path_factory.mktemp("filled") / "s.zarr"
+    fill(path, layout(request.param))
+    return path
+
+
+@pytest.fixture
+def made(filled: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(filled, tmp_path / "s.zarr", symlinks=True)
 
 
 @pytest.mark.specification
