@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[1]
 BINARIES = Path(sys.executable).parent
 TINY = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
 ABLATIONS = ["vse2ad-noadopt", "vse_infty"]
+FIGURES = ["training_curve", "retrieved_images"]
 
 
 def make(copy: Path, commands: Commands) -> None:
@@ -43,8 +44,10 @@ def make(copy: Path, commands: Commands) -> None:
         "repeats": 1,
         "seconds": 0.0,
     }
+    settings["extract"]["backend"] = "torch"  # OpenVINO compiles each network first
     settings["run"]["ablations"] = ABLATIONS
     settings["training"]["sample"].update(dimension=16, word_dimension=8, batch_size=16, epochs=2)
+    settings["figures"] = FIGURES
     porcelain.init(copy)  # git itself is not needed
     new.write(copy, {"params.yaml": yaml.safe_dump(settings)})  # as `pipeline init` does
     commands("dvc", "repro", cwd=copy)
