@@ -84,35 +84,26 @@ def rescaled(matrix: np.ndarray, fusion: str) -> np.ndarray:
     return matrix
 
 
-@pytest.mark.parametrize("fusion", ["mean", "zscore", "rank"])
-def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any, fusion: str) -> None:
+def test_an_ensemble_of_ones_own_is_measured_like_its_fusion(pipeline: Any) -> None:
     paths = [score("region"), score("grid", seed=3), score("patch")]
     members = ("--member", REGION, "--member", str(paths[1]), "--member", PATCH)
-    code, _, err = pipeline(
-        "ensemble",
-        "mine",
-        *members,
-        "--fusion",
-        fusion,
-        *("--weight", "2", "--weight", "1", "--weight", "1"),
-    )
-    assert code == 0, err
+    weights = ("--weight", "2", "--weight", "1", "--weight", "1")
     matrices = [System.open(path).similarity[:].astype(np.float64) for path in paths]
-    by_image = np.average(
-        [rescaled(matrix, fusion) for matrix in matrices], axis=0, weights=[2, 1, 1]
-    )
-    by_caption = np.average(
-        [rescaled(matrix.T, fusion).T for matrix in matrices], axis=0, weights=[2, 1, 1]
-    )
-    mine = opened("mine")
-    measured = evaluate(mine.scores, mine.caption_image).as_dict()
-    for direction, scores in (("i2t", by_image), ("t2i", by_caption)):
-        expected = measure(scores, mine.caption_image, "expected")[direction]
-        assert {key: measured[direction][key] for key in expected} == pytest.approx(
-            expected, abs=1e-9
-        )
-    assert (mine.made_from.seed, mine.made_from.recipe) == (None, "vse2ad")  # the seeds differ
-    assert mine.made_from.fusion.weights == [0.5, 0.25, 0.25]
+    for fusion in ("mean", "zscore", "rank"):
+        code, _, err = pipeline("ensemble", fusion, *members, "--fusion", fusion, *weights)
+        assert code == 0, err
+        by_image = [rescaled(matrix, fusion) for matrix in matrices]
+        by_caption = [rescaled(matrix.T, fusion).T for matrix in matrices]
+        mine = opened(fusion)
+        measured = evaluate(mine.scores, mine.caption_image).as_dict()
+        for direction, scores in (("i2t", by_image), ("t2i", by_caption)):
+            mean = np.average(scores, axis=0, weights=[2, 1, 1])
+            expected = measure(mean, mine.caption_image, "expected")[direction]
+            assert {key: measured[direction][key] for key in expected} == pytest.approx(
+                expected, abs=1e-9
+            ), fusion
+        assert (mine.made_from.seed, mine.made_from.recipe) == (None, "vse2ad")  # the seeds differ
+        assert mine.made_from.fusion.weights == [0.5, 0.25, 0.25]
 
 
 def test_images_that_a_member_lacks_are_refused_or_left_out_and_recorded(
@@ -186,33 +177,26 @@ def plain(pipeline: Any, scenes: Manifest, rng: np.random.Generator) -> tuple[st
     return "--member", "good_test.npy", "--member", "noise_test.npy", "--manifest", "m.parquet"
 
 
-@pytest.mark.parametrize("fusion", FUSIONS)
 def test_plain_matrices_of_a_manifest_are_fused_and_compared(
-    pipeline: Any, plain: tuple[str, ...], scenes: Manifest, fusion: str
+    pipeline: Any, plain: tuple[str, ...], scenes: Manifest
 ) -> None:
-    code, _, err = pipeline("ensemble", "ours", *plain, "--fusion", fusion)
-    assert code == 0, err
     split = scenes.split("test")
     members = [
         System.of(name, np.load(f"{name}_test.npy"), None, split.image_ids, split.caption_ids)
         for name in ("good", "noise")
     ]
-    fused = opened("ours")
-    assert fused.made_from.fusion.members == ["good_test", "noise_test"]
-    assert (fused.made_from.dataset, fused.made_from.split) == (scenes.dataset, "test")
-    expected = evaluate(fuse(members, fusion).scores, split.caption_image)
-    assert evaluate(fused.scores, fused.caption_image).rsum == pytest.approx(expected.rsum)
-    assert (
-        pipeline(
-            "compare",
-            "similarities/sample/ours.zarr",
-            "good_test.npy",
-            "noise_test.npy",
-            "--manifest",
-            "m.parquet",
-        )[0]
-        == 0
-    )
+    for fusion in FUSIONS:
+        code, _, err = pipeline("ensemble", fusion, *plain, "--fusion", fusion)
+        assert code == 0, err
+        fused = opened(fusion)
+        assert fused.made_from.fusion.members == ["good_test", "noise_test"]
+        assert (fused.made_from.dataset, fused.made_from.split) == (scenes.dataset, "test")
+        expected = evaluate(fuse(members, fusion).scores, split.caption_image)
+        found = evaluate(fused.scores, fused.caption_image)
+        assert found.rsum == pytest.approx(expected.rsum), fusion
+    given = ("good_test.npy", "--manifest", "m.parquet")
+    code, _, err = pipeline("compare", "similarities/sample/zscore.zarr", *given)
+    assert code == 0, err
 
 
 def test_weights_are_chosen_on_val(
@@ -335,32 +319,30 @@ def test_reranked_members_are_measured_by_their_own_protocol(
     )
 
 
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_corrected_systems_are_fused_in_each_direction(pipeline: Any, fusion: str) -> None:
+def test_corrected_systems_are_fused_in_each_direction(pipeline: Any) -> None:
     for feature in ("region", "grid"):
         score(feature, noise=1.5)
     code, _, err = pipeline("rescore", REGION, "--by", "qb-norm", "--bank", "test")
     assert code == 0, err
     corrected = opened(next(Path("similarities/sample").glob(f"{REGION}+*.zarr")).stem)
-    code, _, err = pipeline(
-        "ensemble", "mine", "--member", corrected.path.stem, "--member", GRID, "--fusion", fusion
-    )
-    assert code == 0, err
-    mine, grid, every = opened("mine"), opened(GRID), slice(None)
     assert isinstance(corrected.kind, Matrices)
     assert corrected.kind.how is not None
     assert corrected.kind.how.method == DIRECTIONS
-    for direction in ("i2t", "t2i"):
-        own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
-        one = fuse(
-            [
-                System.of("a", own, None, mine.image_ids, mine.caption_ids),
-                System.of("b", grid.similarity[:], None, mine.image_ids, mine.caption_ids),
-            ],
-            fusion,
-        ).scores
-        expected, found = (
-            of_direction(each, direction).block(every, every) for each in (one, mine.scores)
-        )
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
-    assert mine.made_from.steps == [{"name": "ensemble", "bank": "test"}]
+    members = ("--member", corrected.path.stem, "--member", GRID)
+    grid, every = opened(GRID), slice(None)
+    for fusion in FUSIONS:
+        code, _, err = pipeline("ensemble", fusion, *members, "--fusion", fusion)
+        assert code == 0, err
+        mine = opened(fusion)
+        for direction in ("i2t", "t2i"):
+            own = corrected.scores.direction(direction, 1 << 20).block(every, every)  # type: ignore[union-attr]
+            parts = [
+                System.of(name, scores, None, mine.image_ids, mine.caption_ids)
+                for name, scores in (("a", own), ("b", grid.similarity[:]))
+            ]
+            expected, found = (
+                of_direction(scores, direction).block(every, every)
+                for scores in (fuse(parts, fusion).scores, mine.scores)
+            )
+            np.testing.assert_allclose(found, expected, rtol=1e-6, err_msg=fusion)
+        assert mine.made_from.steps == [{"name": "ensemble", "bank": "test"}]
