@@ -4,6 +4,7 @@ on.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,20 @@ def measured(seed: int, folds: int = 1) -> dict[str, Any]:
     scores = np.eye(20) + np.random.default_rng(seed).random((20, 20))
     metrics = evaluate(scores, np.arange(20), Protocol(f"{folds}fold", folds=folds))
     return metrics.as_dict() | {"interval": interval(metrics)}
+
+
+def of_one_direction(seed: int, way: str) -> dict[str, Any]:
+    """What is measured of lists that rank one direction alone, in two languages."""
+    numbers = measured(seed)
+    for known in (numbers, numbers["interval"]):
+        known["RSUM"] = None
+        for other in {"i2t", "t2i"} - {way}:
+            known[other] = dict.fromkeys(known[other])
+    of_language = numbers | {"mR": None, "interval": numbers["interval"] | {"mR": None}}
+    return numbers | {
+        "languages": {"de": of_language, "en": of_language},
+        "mean_of_languages": {"mR": None, "interval": {"mR": None}},
+    }
 
 
 def to_markdown(results: evaluated.Results) -> str:
@@ -59,6 +74,37 @@ def test_seeds_are_averaged_with_their_spread() -> None:
         assert [
             any(line.startswith(name) for line in lines) for name in ("net-s4", "net-s0", "a copy")
         ] == [True] * 3
+
+
+def test_of_one_direction_alone_nothing_is_said_of_the_other() -> None:
+    """Neither of each language, nor over seeds, nor in any form."""
+    net = evaluated.Series("net", "digest")
+    for way, task in evaluated.DIRECTIONS.items():
+        runs = []
+        for seed in (0, 1):
+            run = of_one_direction(seed, way) | {"series": net, "seed": seed}
+            runs.append((f"net-s{seed}", run))
+        text = " ".join(evaluated.to_text(runs).split())
+        means = []
+        for recall in evaluated.RECALLS:
+            of_seeds = [numbers[way][recall] for _, numbers in runs]
+            means.append(f"{np.mean(of_seeds):.1f} ± {np.std(of_seeds, ddof=1):.1f}")
+        assert f"of 2 seeds: {task} {', '.join(means)} In brackets" in text
+        recalls = [str(cell) for cell in evaluated.cells_of(runs[0][1], way)[:3]]
+        for language in ("de", "en"):
+            assert f"{language}, 20 captions: R@1, R@5, R@10 {task} {', '.join(recalls)}" in text
+        written = (text, evaluated.to_table(runs), to_markdown(runs))
+        for form in (*written, comma_separated.to_csv(rows.table(runs))):
+            assert not re.search("nan|None|mR", form), form
+
+
+def test_seeds_that_rank_different_directions_have_no_mean() -> None:
+    net = evaluated.Series("net", "digest")
+    runs = []
+    for seed, way in enumerate(evaluated.DIRECTIONS):
+        run = of_one_direction(seed, way) | {"series": net, "seed": seed}
+        runs.append((f"net-s{seed}", run))
+    assert list(evaluated.told_over_seeds(runs)) == []
 
 
 def test_numbers_of_most_digits_fit_a_terminal() -> None:

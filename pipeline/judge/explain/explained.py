@@ -148,7 +148,7 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     headings = [""]
     if is_open:
         headings.append("direction")
-    headings += [*explanation.statistics, "sum of differences"]
+    headings += [*explanation.statistics, "largest difference"]
     if len(explanation.published) > 1:
         headings.append("equal")
     references = explanation.references

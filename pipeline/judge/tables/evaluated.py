@@ -221,23 +221,25 @@ def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _languages(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """Write a line for each language, with mR and the recalls of both directions, and one for the
-    mean of mR.
+    """Write a line for each language, with mR and the recalls of each direction that has queries,
+    and one for the mean of mR.
     """
     for language, of_language in numbers.get("languages", {}).items():
         recalls_of_tasks = []
-        for way, task in DIRECTIONS.items():
+        for way in directions(of_language):
             recalls = cells_of(of_language, way)[:3]
-            recalls_of_tasks.append(f"{task} {', '.join(map(str, recalls))}")
-        mean = number(of_language["mR"], of_language.get("interval", {}).get("mR"))
+            recalls_of_tasks.append(f"{DIRECTIONS[way]} {', '.join(map(str, recalls))}")
+        mean = ""
+        if of_language["mR"] is not None:
+            mean = f"mR {number(of_language['mR'], of_language.get('interval', {}).get('mR'))}; "
         captions = counted(of_language["captions"], "caption")
-        yield f"{language}, {captions}: mR {mean}; R@1, R@5, R@10 {'; '.join(recalls_of_tasks)}"
+        yield f"{language}, {captions}: {mean}R@1, R@5, R@10 {'; '.join(recalls_of_tasks)}"
     yield from _mean_of_languages(numbers)
 
 
 def _mean_of_languages(numbers: Mapping[str, Any]) -> Iterator[str]:
     mean = numbers.get("mean_of_languages")
-    if mean:
+    if mean and mean["mR"] is not None:
         interval = mean.get("interval", {})
         yield f"mean of languages: mR {number(mean['mR'], interval.get('mR'))}"
 
@@ -313,7 +315,7 @@ def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
 
 def told_over_seeds(results: Results) -> Iterator[str]:
     """Write a line for each system of several seeds, by what made them: means and deviations over
-    seeds.
+    seeds, of the directions that all of them have.
     """
     systems: dict[tuple[Series, str], dict[int, Mapping[str, Any]]] = defaultdict(dict)
     for _, numbers in results:
@@ -324,20 +326,23 @@ def told_over_seeds(results: Results) -> Iterator[str]:
         runs = list(by_seed.values())
         if len(runs) < 2:
             continue
-        recalls_of_tasks = []
-        for way, task in DIRECTIONS.items():
-            recalls = []
-            for recall in RECALLS:
-                recalls_of_seeds = [run[way][recall] for run in runs]
-                recalls.append(str(_spread(recalls_of_seeds)))
-            recalls_of_tasks.append(f"{task} {', '.join(recalls)}")
-        rsum = _spread([run["RSUM"] for run in runs])
-        how = f"protocol {protocol}, mean ± standard deviation of {len(runs)} seeds"
-        yield f"{series.name}, {how}: {'; '.join(recalls_of_tasks)}; RSUM {rsum}"
+        means = "; ".join(_means_over_seeds(runs))
+        if means:
+            how = f"protocol {protocol}, mean ± standard deviation of {len(runs)} seeds"
+            yield f"{series.name}, {how}: {means}"
 
 
-def _spread(numbers_of_seeds: list[float]) -> Cell:
-    return number(fmean(numbers_of_seeds), spread=stdev(numbers_of_seeds))
+def _means_over_seeds(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The recalls of each direction, then RSUM; what some seed does not have is left out."""
+    _, numbers = _mean(runs)
+    spread = numbers["spread"]
+    for way in directions(numbers):
+        recalls = [
+            str(number(numbers[way][recall], spread=spread[way][recall])) for recall in RECALLS
+        ]
+        yield f"{DIRECTIONS[way]} {', '.join(recalls)}"
+    if numbers["RSUM"] is not None:
+        yield f"RSUM {_rsum(numbers)}"
 
 
 def _with_intervals(results: Results) -> bool:

@@ -18,7 +18,7 @@ from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.metrics.kinds import Recall
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.explain import Explanation, arrays, explain, measuring, search
+from pipeline.judge.explain import Explanation, arrays, explain, explained, measuring, search
 from pipeline.judge.explain.differences import DIFFERENCES, STEPS, Measurement, Precision
 from pipeline.judge.explain.explained import Variant
 from pipeline.judge.explain.printed import Printed
@@ -375,6 +375,26 @@ def test_a_variant_needs_each_of_its_differences(scores: np.ndarray) -> None:
             assert all(each.numbers != alone.get(words, reference) for words in each.differences)
     order = [(not each.reproduces, each.distance) for each in found.tried]
     assert order == sorted(order)
+
+
+def test_the_table_says_the_largest_difference_from_a_published_number(
+    rng: np.random.Generator,
+) -> None:
+    published = {"i2t_R@1": 20.3, "t2i_R@1": 14.5, "RSUM": 223.0}
+    found = explain(rng.random((30, 30)), published, captions_per_image=1, most=1)
+    table = []
+    for line in explained.to_markdown(found).splitlines():
+        if line.startswith("|"):
+            table.append([cell.strip() for cell in line.strip("|").split("|")])
+    headings, _, *lines = table
+    assert headings == ["", "i2t R@1", "t2i R@1", "RSUM", "largest difference", "equal"]
+    assert len(lines) > 1
+    for _, *cells, largest, _ in lines:
+        differences = [
+            abs(Decimal(cell) - Decimal(str(number)))
+            for cell, number in zip(cells, published.values(), strict=True)
+        ]
+        assert Decimal(largest) == max(differences) < sum(differences)
 
 
 def test_differences_change_choices_that_there_are() -> None:

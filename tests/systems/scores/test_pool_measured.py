@@ -5,8 +5,10 @@ each by its id.
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol
+from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.measured import measure, query_table
 from pipeline.judge.systems.scores.system import System
@@ -53,3 +55,28 @@ def test_a_table_of_queries_names_each_with_its_rank_in_its_fold(rng: np.random.
         expected["t2i", fold[caption], name] = 1 + (others > right).sum()
     found = {(row.direction, row.fold, row.query): row.rank for row in whole.itertuples()}
     assert found == expected
+
+
+@pytest.mark.parametrize(("way", "other"), [("i2t", "t2i"), ("t2i", "i2t")])
+def test_lists_of_one_direction_have_recalls_in_each_language_and_no_mean_of_both(
+    rng: np.random.Generator, way: Direction, other: str
+) -> None:
+    scores = rng.random((6, 24))
+    query, candidate = map(np.ravel, np.indices((6, 24)))
+    if way == "t2i":
+        query, candidate = candidate, query
+    lists = Lists((6, 24), {way: Listed(query, candidate, scores.ravel())}, "lists.trec")
+    system = System.of("lists", lists, OWNER, languages=LANGUAGES)
+    numbers = measure(system, "all", "expected", SETTINGS).numbers
+    for language, found in numbers["languages"].items():
+        columns = np.flatnonzero(language == LANGUAGES)
+        if way == "i2t":
+            best = columns[scores[:, columns].argmax(axis=1)]
+            hits = OWNER[best] == np.arange(6)
+        else:
+            hits = scores[:, columns].argmax(axis=0) == OWNER[columns]
+        assert found[way]["R@1"] == pytest.approx(100 * np.mean(hits)), language
+        assert (found[other]["R@1"], found["RSUM"], found["mR"]) == (None,) * 3, language
+        assert found["interval"]["mR"] is None, language
+    assert list(numbers["languages"]) == ["de", "en"]
+    assert numbers["mean_of_languages"] == {"mR": None, "interval": {"mR": None}}

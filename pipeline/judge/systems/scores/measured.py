@@ -3,6 +3,7 @@
 The same scores always give the same numbers.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -91,9 +92,7 @@ def measure(
     hits_of_whole = hits.pop("")
     if numbers:
         for of_language in numbers.values():
-            intervals = of_language["interval"]
-            of_language["mR"] = of_language["RSUM"] / 6
-            intervals["mR"] = [end / 6 for end in intervals["RSUM"]]
+            _add_mean_recall(of_language)
         whole["languages"] = numbers
         whole["mean_of_languages"] = _mean_of_languages(ranked[1:])
         hits_of_whole["languages"] = hits
@@ -119,8 +118,22 @@ def _numbers(
     return joined(numbers, others)
 
 
+def _add_mean_recall(numbers: dict[str, Any]) -> None:
+    """Add mR with its interval to the numbers of one language; None where lists rank one direction
+    alone.
+    """
+    intervals = numbers["interval"]
+    numbers["mR"] = None
+    intervals["mR"] = None
+    if numbers["RSUM"] is not None:
+        numbers["mR"] = numbers["RSUM"] / 6
+        intervals["mR"] = [end / 6 for end in intervals["RSUM"]]
+
+
 def _mean_of_languages(ranked: Sequence[tuple[Part, Metrics]]) -> dict[str, Any]:
-    """The mean recall over the languages, with its interval."""
+    """The mean recall over the languages, with its interval; None where one has no mR."""
+    if any(math.isnan(metrics.rsum) for _, metrics in ranked):
+        return {"mR": None, "interval": {"mR": None}}
     by_language = {part.language: (part.images, metrics) for part, metrics in ranked}
     mean, *ends = mean_recall(by_language)
     return {"mR": mean, "interval": {"mR": ends}}
