@@ -370,8 +370,11 @@ def test_a_replaced_file_of_the_same_size_is_seen_with_the_same_manifest(
 def test_a_replaced_file_is_seen_after_the_store_was_rewritten_or_copied(
     job: extraction.ExtractionJob, everything: Manifest, tmp_path: Path
 ) -> None:
+    """Even if another shard's photographs were compared later than it was replaced."""
     given = of(job, everything, range(20))
     extraction.extract(given)
+    later = time.time() + 3600
+    os.utime(ledger.file(job.store, 1), (later, later))
     put_others(everything, [4])
     copied = shutil.copytree(job.store, tmp_path / "copied.zarr", copy_function=shutil.copyfile)
     rewrite(job.store, given.manifest, compressor="zstd")

@@ -16,11 +16,12 @@ import torch
 
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.metrics.kinds import Recall
-from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.retrieval import Protocol, as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain import Explanation, arrays, explain, explained, measuring, search
 from pipeline.judge.explain.differences import DIFFERENCES, STEPS, Measurement, Precision
 from pipeline.judge.explain.explained import Variant
+from pipeline.judge.explain.given import Given
 from pipeline.judge.explain.printed import Printed
 
 NAMES = [(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
@@ -210,6 +211,55 @@ def test_numbers_by_chance_are_as_far_below_the_published_one_as_above() -> None
         variant = Variant((), (Decimal(far),), abs(Decimal(far) - 50), 0, "")
         (share,) = search._by_chance([published], [variant])
         assert share == pytest.approx(1 / 41, abs=0.005)
+
+
+def test_numbers_by_chance_count_for_the_fewest_differences_that_give_them() -> None:
+    """One gives 50.0, one and two 51.0, two alone 49.0: one, two and three of 41 numbers."""
+    published = Printed(Recall(1), "t2i", Decimal("50.0"))
+    variants = [
+        Variant(differences, (Decimal(number),), abs(Decimal(number) - 50), 0, "")
+        for differences, number in (
+            ((), "50.0"),
+            (("a",), "51.0"),
+            (("a", "b"), "50.0"),
+            (("a", "b"), "51.0"),
+            (("b", "c"), "49.0"),
+        )
+    ]
+    for order in (variants, variants[::-1]):
+        shares = search._by_chance([published], order)
+        assert shares == pytest.approx((1 / 41, 2 / 41, 3 / 41), abs=0.005)
+
+
+def test_folds_have_their_images_captions_and_all_captions_without_an_image() -> None:
+    """Image 4 has no caption, captions 1 and 6 have no image."""
+    owner = np.array([0, -1, 1, 3, 2, 0, -1, 5, 6])
+    consecutive = [([0, 1], [0, 1, 2, 5, 6]), ([2, 3], [1, 3, 4, 6]), ([4, 5], [1, 6, 7])]
+    interleaved = [([0, 3], [0, 1, 3, 5, 6]), ([1, 4], [1, 2, 6]), ([2, 5], [1, 4, 6, 7])]
+    paired = [([0, 1], [0, 2, 5]), ([2, 3], [3, 4]), ([5, 6], [7, 8])]
+    for images, wanted, expected in (
+        (6, Measurement(folds="consecutive"), consecutive),
+        (6, Measurement(folds="interleaved"), interleaved),
+        (7, Measurement(folds="consecutive", unpaired=False), paired),
+    ):
+        of_images = owner[owner < images]
+        scores = as_similarity(np.zeros((images, len(of_images))))
+        pool = Given("few", of_images, scores, fold=2).pool(wanted)
+        assert [(rows.tolist(), columns.tolist()) for rows, columns in pool] == expected, wanted
+
+
+def test_a_protocol_of_merged_captions_has_one_query_of_each_text() -> None:
+    """Text a is of images 0 and 2: its first column finds image 2; text b finds image 0 falsely."""
+    scores = np.array([[0.2, 0.8, 0.9], [0.1, 0.3, 0.5], [0.9, 0.1, 0.7]])
+    found = explain(
+        scores,
+        "i2t_R@1=66.7,t2i_R@1=50.0",
+        captions_per_image=1,
+        captions=["a", "b", "a"],
+        protocol=Protocol("merged", same_text=True),
+        most=1,
+    )
+    assert found.references[0].numbers == (Decimal("66.7"), Decimal("50.0"))
 
 
 @pytest.mark.slow

@@ -61,6 +61,7 @@ def test_a_row_of_a_shipped_table() -> None:
         ("vse_infty_table99:1", "unknown published table"),
         ("rerank_table1:SCAN", "2 rows with 'SCAN'"),
         ("rerank_table1:999", "has rows 1 to"),
+        ("rerank_table1:0", "has rows 1 to"),
         ("vse_infty_table11:1", "prints no recalls"),
         ("R@1=1e999999999", "is no number"),
         ("rerank_table1:", "expected"),

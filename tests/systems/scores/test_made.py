@@ -64,3 +64,34 @@ def test_nothing_is_said_of_what_a_kind_does_not_know() -> None:
         assert (made.features, made.untrained, made.left_out, made.protocol) == ({}, [], [], None)
         assert made.training_data == made.dataset
         assert made.recorded().keys() == {"kind", *type(made).model_fields}, kind
+
+
+def test_seeds_of_one_system_differ_in_nothing_else() -> None:
+    """Systems are averaged as seeds only where data, features, members and fusion are the same."""
+
+    def ensemble(**facts: Any) -> Any:
+        return invented_facts.ensemble("both", facts.pop("members", MEMBERS), **facts)
+
+    weighted = {"method": "mean", "weights": [0.3, 0.7], "members": ["a", "b"]}
+    of_ranks = {"method": "rrf", "weights": [0.5, 0.5], "members": ["a", "b"]}
+    other_member = [MEMBERS[0], {**MEMBERS[1], "features": "other"}]
+    retrained = [{**member, "checkpoint": "another"} for member in MEMBERS]
+    same = {ensemble(seed=seed).without_seed for seed in (0, 1)}
+    same.add(ensemble(members=retrained).without_seed)
+    assert len(same) == 1
+    others = [
+        ensemble(fusion=weighted),
+        ensemble(fusion=of_ranks),
+        ensemble(members=other_member),
+        ensemble(dataset="other", trained_on="sample"),
+        ensemble(split="val"),
+        ensemble(manifest="n"),
+        ensemble(trained_on="other"),
+        ensemble(features={"grid": "g"}),
+        ensemble(untrained=["grid"]),
+        invented_facts.rescored(ensemble()),
+        invented_facts.rescored(ensemble(), bank="test"),
+        invented_facts.rescored(ensemble(), k=3),
+    ]
+    digests = {made.without_seed for made in others}
+    assert len(digests | same) == len(others) + 1

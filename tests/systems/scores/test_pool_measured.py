@@ -4,13 +4,16 @@ each by its id.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 import pytest
 
 from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.settings import Evaluate
-from pipeline.judge.systems.scores.measured import measure, query_table
+from pipeline.judge.systems.scores.measured import measure, query_table, write_query_tables
 from pipeline.judge.systems.scores.system import System
 
 SETTINGS = Evaluate(resamples=20, seed=0, block_megabytes=32)
@@ -80,3 +83,30 @@ def test_lists_of_one_direction_have_recalls_in_each_language_and_no_mean_of_bot
         assert found["interval"]["mR"] is None, language
     assert list(numbers["languages"]) == ["de", "en"]
     assert numbers["mean_of_languages"] == {"mR": None, "interval": {"mR": None}}
+
+
+def test_tables_side_by_side_have_each_query_of_every_system(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    """One system ranks captions 0 and 1, the other 1 and 2; each has columns of its own."""
+    scores = rng.permutation(9).reshape(3, 3).astype(np.float32)
+    tables = []
+    expected: dict[tuple[str, int], dict[str, int]] = {}
+    for name, captions in (("one", np.array([0, 1])), ("two", np.array([1, 2]))):
+        part = scores[:, captions]
+        system = System.of(name, part, captions, 10 * np.arange(3) + 7, 3 * captions + 5)
+        tables.append(query_table([measure(system, "all", "expected", SETTINGS)], name))
+        for column, caption in enumerate(captions.tolist()):
+            rank = 1 + int((part[:, column] > part[caption, column]).sum())
+            expected.setdefault(("t2i", 3 * caption + 5), {})[name] = rank
+            rank = 1 + int((part[caption] > part[caption, column]).sum())
+            expected.setdefault(("i2t", 10 * caption + 7), {})[name] = rank
+    path = tmp_path / "queries.csv"
+    write_query_tables(path, tables)
+    found: dict[tuple[str, int], dict[str, int]] = {}
+    for row in pd.read_csv(path).to_dict("records"):
+        of_query = found.setdefault((row["direction"], row["query"]), {})
+        for name in ("one", "two"):
+            if row[f"{name} rank"] >= 1:
+                of_query[name] = row[f"{name} rank"]
+    assert found == expected

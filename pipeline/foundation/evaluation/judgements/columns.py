@@ -188,8 +188,18 @@ def _cells(line: str, separator: str) -> list[str]:
     return [cell.strip() for cell in cells]
 
 
+def is_distance(cell: str) -> bool:
+    """Whether the name of a column says that its smallest value is best."""
+    return _spelling(cell) in DISTANCES
+
+
+def _spelling(cell: str) -> str:
+    """The name of a column, however a file quotes it and joins its words."""
+    return re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
+
+
 def _column(cell: str, kind: Kind) -> str | None:
-    spelt = re.sub(r"[\s_-]+", "_", cell.strip(" \"'").lower())
+    spelt = _spelling(cell)
     known = {**kind.value, **kind.ranks, **SPELT}
     for name, spellings in known.items():
         if spelt in spellings:

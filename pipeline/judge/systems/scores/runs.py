@@ -126,7 +126,7 @@ def read(
     has_no_score = rows.value == "" and not rows.headless
     if distance and (is_of_ranks or has_no_score):
         raise InputError(f"{path}: has ranks, of which the first is best; leave out --distance")
-    if not distance and rows.value.lower() in evaluation.judgements.columns.DISTANCES:
+    if not distance and evaluation.judgements.columns.is_distance(rows.value):
         raise InputError(
             f"{path}: has the column {rows.value}; give --distance, which ranks the smallest first"
         )

@@ -25,7 +25,7 @@ from pyarrow import parquet
 
 from pipeline.foundation.evaluation.retrieval import rank
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign import open_system, table
 from pipeline.judge.systems.scores.judged import Columns
 from stages.cli import cli
 
@@ -318,6 +318,25 @@ def test_a_matrix_alone_is_read_as_an_array_among_others(
             InputError, match="the matrix is 5 x 10, expected 5 images x 5 captions"
         ):
             open_system(name, Columns(captions_per_image=1), root=tmp_path)
+
+
+def test_a_first_row_of_different_whole_numbers_above_others_has_ids(tmp_path: Path) -> None:
+    path = tmp_path / "scores.txt"
+    halves = [0.5, 0.25, 0.125, 1.5]
+    for text, ids, rows in (
+        ("3 1 2 9\n0.5 0.25 0.125 1.5\n", ["3", "1", "2", "9"], [halves]),
+        ("1 1 0 9\n0.5 0.25 0.125 1.5\n", None, [[1, 1, 0, 9], halves]),
+        ("3 1 2 9\n4 5 6 7\n", None, [[3, 1, 2, 9], [4, 5, 6, 7]]),
+        ("0.5,0.25,0.125,1.5\n", None, [halves]),
+        ("0.5;0.25;0.125;1.5\n", None, [halves]),
+        ("3 1 2 9\n", None, [[3, 1, 2, 9]]),
+    ):
+        path.write_text(text)
+        read = table.read_text(path)
+        assert read is not None
+        assert read.arrays[""].read().tolist() == rows, text
+        captions = read.arrays.get("caption_ids")
+        assert (captions and captions.read().tolist()) == ids, text
 
 
 def test_lists_without_scores_are_ranked_in_their_order(tmp_path: Path) -> None:

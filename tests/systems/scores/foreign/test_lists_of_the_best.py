@@ -206,6 +206,16 @@ NOT_LISTS: dict[str, tuple[Any, Columns, str]] = {
         COLUMNS,
         "has the column distance; give --distance",
     ),
+    "capital.csv": (
+        text("Query,Doc,Distance\n" + rows("{q},{d},{s}", VALUES)),
+        COLUMNS,
+        "has the column Distance; give --distance",
+    ),
+    "quoted.tsv": (
+        text('"query"\t"doc"\t"distance"\n' + rows("{q}\t{d}\t{s}", VALUES)),
+        COLUMNS,
+        'has the column "distance"; give --distance',
+    ),
     "distances.npz": (
         arrays(t2i_indices=ORDER, t2i_distances=VALUES),
         COLUMNS,
