@@ -57,8 +57,9 @@ def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
         record.write_bytes(as_it_was)
         change(record)
         edited = record.read_text(encoding="utf-8")
-        for command in (("evaluate", *RUN), ("evaluate", "--system", SCORES), ("tables",)):
-            assert f"{record}: was edited" in refused(*command), (command, edited)
+        assert f"{record}: was edited" in refused("evaluate", "--system", SCORES), edited
+    for command in (("evaluate", *RUN), ("tables",)):
+        assert f"{record}: was edited" in refused(*command), command
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
@@ -238,7 +239,6 @@ OF_STORES: dict[str, tuple[tampering.Change, ...]] = {
 def test_verify_and_trace_see_the_same_edits_of_a_feature_store(
     pipeline: Any, refused: Callable[..., str], run: Path, name: str, change: tampering.Change
 ) -> None:
-    assert pipeline("store", "verify", STORE)[0] == 0
     change(STORE / name)
     assert STORE.name in refused("store", "verify", STORE)
     assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")

@@ -126,7 +126,6 @@ def test_every_system_is_what_its_record_says(
         assert f"{series}, protocol all, mean ± standard deviation of {seeds} seeds" in verbose
     for command in (
         ("tables",),
-        ("figures", "-S", "figures=[retrieved_images]"),
         ("report", "-S", "report.queries=2"),
     ):
         code, _, err = pipeline(*command)

@@ -21,7 +21,8 @@ SMALL = [
 ]
 ENGINE = "{engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}"
 TRAIN = ("train", "--feature", "region", *SMALL)
-EXTRACT = ("extract", "--feature", "grid", "-S", f"features.light.grid={ENGINE}")
+GRID = ("-S", f"features.light.grid={ENGINE}", "-S", "extract.backend=torch")
+EXTRACT = ("extract", "--feature", "grid", *GRID)
 HEAD, STORE = Path("heads/sample/vse2ad-region-bigru-s0"), Path("features/sample/grid.zarr")
 
 

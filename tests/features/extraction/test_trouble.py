@@ -24,6 +24,8 @@ TINY = [
     "features.light.grid={engine: grid, network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}",
     "-S",
     "extract.shard_images=5",
+    "-S",
+    "extract.backend=torch",
 ]
 Extract = Callable[..., subprocess.CompletedProcess[str]]
 # Modes of files and folders hold for root too, as they do for everybody else: CAP_DAC_OVERRIDE is
