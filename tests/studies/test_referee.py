@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pipeline
+from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.parts.errors import InputError
 
 
@@ -54,6 +55,29 @@ def test_two_systems_are_compared_and_seeds_are_seeds() -> None:
         for noise in (4, 0.5)
     ]
     assert pipeline.compare(*seeds)["over"] == ["images", "seeds"]
+
+
+def test_ties_count_and_pools_are_cut_as_asked() -> None:
+    """Two images with a caption each, equally similar to both; alone in its fold each is found."""
+    tied = np.zeros((2, 2))
+    for ties, recall in (("optimistic", 100), ("expected", 50), ("pessimistic", 0)):
+        judged = pipeline.evaluate(tied, 1, ties=ties)  # type: ignore[arg-type]
+        assert (judged["ties"], judged["t2i"]["R@1"], judged["i2t"]["R@1"]) == (
+            ties,
+            recall,
+            recall,
+        )
+        contrast = pipeline.compare(tied, np.eye(2), 1, ties=ties)  # type: ignore[arg-type]
+        assert contrast["RSUM"]["difference"] == 2 * (100 - recall), ties
+        found = pipeline.explain(tied, "t2i_R@1=42.0", 1, ties=ties, most=1)  # type: ignore[arg-type]
+        assert found.references[0].numbers == (recall,), ties
+    mistaken = 1 - np.eye(2)
+    halves = Protocol("halves", folds=2)
+    assert pipeline.evaluate(mistaken, 1)["RSUM"] == 400
+    assert pipeline.evaluate(mistaken, 1, protocol=halves)["RSUM"] == 600
+    assert pipeline.compare(mistaken, tied, 1, protocol=halves)["RSUM"]["difference"] == 0
+    found = pipeline.explain(mistaken, "t2i_R@1=42.0", 1, protocol=halves, most=1)
+    assert found.references[0].numbers == (100,)
 
 
 def test_likely_mistakes_are_noted_as_the_commands_note_them() -> None:

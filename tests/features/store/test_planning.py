@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ from pipeline.make.features.store.layout import ABSENT
 from pipeline.make.features.store.planning import _find_by_content
 
 SHARD = 10
+OTHER_IDS = {"ids": "others", "engine": "test"}
 
 
 def made(path: Path, images: int, finished: int) -> Wanted:
@@ -49,7 +51,7 @@ def grown(path: Path, images: int) -> Plan:
     )
     return plan(
         path,
-        Wanted(ids, before.sizes, {"ids": "others", "engine": "test"}, before.layout, grows=True),
+        Wanted(ids, before.sizes, OTHER_IDS, before.layout, grows=True),
     )
 
 
@@ -91,6 +93,24 @@ def tasks_of(todo: Plan, ids: np.ndarray) -> Any:
         threads=None,
     )
     return ExtractionJob.tasks(job, None, SimpleNamespace(ids=ids), todo, Path("s.zarr"))  # type: ignore[arg-type]
+
+
+def test_a_store_of_which_more_than_half_is_not_wanted_is_not_grown(tmp_path: Path) -> None:
+    before = made(tmp_path / "s.zarr", 2 * SHARD, 2)
+    for lost, changed in (
+        (SHARD, ""),
+        (SHARD + 1, "11 of its 20 images are not in the manifest"),
+    ):
+        ids = before.ids + lost
+        todo = plan(tmp_path / "s.zarr", replace(before, ids=ids, fingerprint=OTHER_IDS))
+        assert (todo.changed, todo.count) == (changed, lost)
+    failed = dict.fromkeys(range(SHARD), "cut short")  # it is wanted, and tried again
+    for number in range(2):
+        reasons = {row + number * SHARD: reason for row, reason in failed.items()}
+        entry = ledger.LedgerEntry(number, number * SHARD, SHARD, reasons, {}, {}, {}, "")
+        ledger.write(tmp_path / "s.zarr", entry)
+    todo = plan(tmp_path / "s.zarr", replace(before, retry_failed=True))
+    assert (todo.changed, todo.count) == ("", 2 * SHARD)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -480,6 +481,18 @@ def test_content_is_what_was_made_of_each_row_and_why_it_failed(tmp_path: Path) 
         ledger.write(path, replace(entry, failed={5: reason}))
         contents.append(FeatureStore(path).content(np.array([2, 5, 6])))
     assert contents[0] == contents[1] != contents[2]
+
+
+def test_content_is_of_the_rows_in_the_order_of_which_it_is_asked(made: Path) -> None:
+    rows = [9, 0, 5, 10, 2, 4]
+    expected = []
+    for row in rows:
+        entry = ledger.read(made, row // 4)
+        assert entry is not None
+        of_row = {**entry.values, **entry.failed}[row]
+        expected.append([int(IDS[row]), of_row, entry.sources.get(row)])
+    written = json.dumps([layout().dtype, expected], ensure_ascii=False).encode()
+    assert verify.content(made, np.array(rows)) == hashlib.sha256(written).hexdigest()
 
 
 def test_float32_is_kept_as_it_is(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.blocks import Matrix
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.evaluation.retrieval.zarr_matrix import ZarrMatrix
-from pipeline.judge.systems.fusion import methods as module
+from pipeline.judge.systems.fusion import methods as module, standardised
 from pipeline.judge.systems.fusion.methods import CombMNZ, CombSum, RankFusion
 from pipeline.judge.systems.fusion.standardised import ZScores, statistics
 
@@ -121,6 +121,26 @@ def test_moments_lose_no_digits(rng: np.random.Generator) -> None:
         1 / rows.inverse, values.std(1), rtol=1e-9
     )  # of numbers with 8 digits after the comma
     np.testing.assert_allclose(1 / columns.inverse, values.std(0), rtol=1e-12)
+
+
+def test_moments_are_of_all_parts_whichever_thread_read_them(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dealt(blocks: Any, make: Any, finished: Any) -> list[Any]:
+        workers = [make() for _ in range(3)]
+        for number, (rows, columns) in enumerate(blocks):
+            workers[number % 3].add(rows, columns)
+        return workers
+
+    monkeypatch.setattr(standardised, "share", dealt)
+    values = rng.standard_normal((40, 60))
+    for axis, lines in enumerate(statistics(Matrix(values), 4000)):
+        along = 1 - axis
+        assert lines.count.tolist() == [values.shape[along]] * values.shape[axis]
+        np.testing.assert_allclose(lines.mean, values.mean(along), atol=1e-12)
+        np.testing.assert_allclose(1 / lines.moments().inverse, values.std(along), rtol=1e-12)
+        np.testing.assert_array_equal(lines.ranges().mean, values.min(along))
+        np.testing.assert_allclose(1 / lines.ranges().inverse, np.ptp(values, along), rtol=1e-12)
 
 
 class Counted(Matrix):

@@ -218,6 +218,17 @@ def test_vectors_that_are_cut_short_are_refused_with_their_place(tmp_path: Path)
         System.open(tmp_path / "s.zarr").embeddings()
 
 
+def test_captions_of_images_that_the_store_does_not_have_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.zarr"
+    save(path, numbered(4))
+    group = zarr.open_group(path, mode="r+")
+    for rows, said in (([0, 3, 4], "0 to 4"), ([-2, 0, 3], "-2 to 3")):
+        group["caption_image"][:] = rows
+        expected = f"caption_image holds rows {said}, expected 0 to 3, or -1 for no image"
+        with pytest.raises(InputError, match=expected):
+            System.open(path)
+
+
 def test_facts_that_no_system_has_are_refused(tmp_path: Path) -> None:
     save(tmp_path / "s.zarr", numbered(4))
     saved.sealed_anew(tmp_path / "s.zarr", lambda facts: facts.update(unheard="of"))

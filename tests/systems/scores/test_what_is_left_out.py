@@ -14,6 +14,8 @@ import pandas as pd
 import pytest
 
 from pipeline.foundation.manifest import Manifest
+from pipeline.judge.systems.requests import FuseRequest
+from pipeline.judge.systems.scores import of_ensemble
 from pipeline.judge.systems.scores.judged import Truth, facts
 from pipeline.judge.systems.scores.made import Made, Unknown, lacking
 from pipeline.judge.systems.scores.system import System
@@ -50,6 +52,20 @@ def test_a_record_has_counts_only_where_something_is_left_out() -> None:
     corrected = invented_facts.rescored(fused)
     for made in (fused, corrected):
         assert facts(pool(made), Truth()) == {"left_out": {"images that a member lacks": 2}}
+
+
+def test_an_ensemble_lacks_for_each_reason_what_the_member_with_most_lacks() -> None:
+    members = [
+        pool(invented_facts.of_head(name, lacks=lacks))
+        for name, lacks in (
+            ("a", {"no caption": 2, "not decodable": 1}),
+            ("b", {"no caption": 3}),
+            ("c", {"no caption": 1}),
+        )
+    ]
+    request = FuseRequest(name="all", method="mean", weights=[0.5, 0.25, 0.25])
+    made = of_ensemble.made_from(request, members)
+    assert made.lacks == {"no caption": 3, "not decodable": 1}
 
 
 def test_a_matrix_of_a_manifest_has_the_manifests_counts() -> None:
