@@ -57,7 +57,7 @@ def write(path: Path, values: np.ndarray, rows: int, compressor: str) -> None:
 
 
 def _checksum(raw: bytes) -> bytes:
-    """The CRC-32C of an index, as it stands behind it."""
+    """The bytes that follow an index in the file: its CRC-32C."""
     return google_crc32c.value(raw).to_bytes(CRC, "little")
 
 
