@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -37,49 +39,61 @@ CORE = (
     "training/test_optimizer.py",
 )
 COPIED = ("pipeline", "stages", "manifests", "tests", "benchmarks", "docs")
-# What the command line and the tables of parts hold.
-NAMED = """
-from pipeline.foundation.settings.kinds import TABLES
-from stages import cli
-for name in cli.commands():
-    print(f"command {name}")
-for kind in TABLES:
-    print(f"kinds of parts {kind}")
-    for name in TABLES[kind]:
-        print(f"{kind} {name}")
-"""
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project, with what is compiled of it."""
+    folder = tmp_path_factory.mktemp("project")
+    for name in COPIED:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("*.png"))
+    for file in ROOT.iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    return folder
 
 
 @pytest.fixture(params=EXTENSIONS)
-def without(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
-    """A copy of the project without an extension: its folder, its tests and its line."""
-    for name in COPIED:
-        ignored = shutil.ignore_patterns("__pycache__", "*.png")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
-    for file in ROOT.iterdir():
-        if file.is_file():
-            shutil.copy(file, tmp_path)
-    shutil.rmtree(tmp_path / "pipeline" / "extensions" / request.param)
-    shutil.rmtree(tmp_path / "tests" / "extensions" / request.param)
-    listed = tmp_path / "pipeline" / "extensions" / "__init__.py"
-    lines = listed.read_text(encoding="utf-8").splitlines(keepends=True)
+def without(
+    request: pytest.FixtureRequest, copied: Path, tmp_path: Path
+) -> Iterator[tuple[str, Path]]:
+    """The copy without an extension: its folder, its tests and its line; they come back."""
+    listed = copied / "pipeline" / "extensions" / "__init__.py"
+    all_lines = listed.read_text(encoding="utf-8")
+    lines = all_lines.splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(f'    "{request.param}"')]
     assert len(kept) == len(lines) - 1
     listed.write_text("".join(kept), encoding="utf-8")
-    return request.param, tmp_path
+    for wing in ("pipeline", "tests"):
+        (copied / wing / "extensions" / request.param).rename(tmp_path / wing)
+    yield request.param, copied
+    for wing in ("pipeline", "tests"):
+        (tmp_path / wing).rename(copied / wing / "extensions" / request.param)
+    listed.write_text(all_lines, encoding="utf-8")
 
 
-def run(folder: Path, *command: str) -> str:
-    ran = subprocess.run(
-        [sys.executable, *command],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
-    return ran.stdout
+def names_in(folder: Path) -> set[str]:
+    """What the command line and the tables of parts hold, imported anew from a folder."""
+    with multiprocessing.get_context("fork").Pool(1) as process:
+        return process.apply(imported_anew, (folder,))
+
+
+def imported_anew(folder: Path) -> set[str]:
+    for name in list(sys.modules):
+        if name.partition(".")[0] in COPIED:
+            del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    # What is compiled without an extension would be taken for the next one's.
+    sys.dont_write_bytecode = True
+    kinds = import_module("pipeline.foundation.settings.kinds")
+    cli = import_module("stages.cli")
+    for module in (kinds, cli):
+        assert Path(str(module.__file__)).is_relative_to(folder)
+    names = {f"command {name}" for name in cli.commands()}
+    for kind in kinds.TABLES:
+        names.add(f"kinds of parts {kind}")
+        names |= {f"{kind} {name}" for name in kinds.TABLES[kind]}
+    return names
 
 
 @pytest.mark.slow
@@ -89,7 +103,7 @@ def test_the_core_lists_all_else_without_it(without: tuple[str, Path]) -> None:
     gone = {f"command {command}" for command in added.commands}
     for kind, parts in added.parts.items():
         gone |= {f"{kind} {part}" for part in parts}
-    left = {*run(folder, "-c", NAMED).splitlines()}
+    left = names_in(folder)
     assert not gone & left
     assert {"command evaluate", "command train", "poolings adpool", "kinds of parts texts"} <= left
 
@@ -99,4 +113,12 @@ def test_the_quick_tests_pass_without_it(without: tuple[str, Path]) -> None:
     _, folder = without
     folders = [f"tests/{name}" for name in CORE]
     chosen = "not slow and not browser and not ranx and not border"
-    run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", chosen, *folders)
+    ran = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", chosen, *folders],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:] + ran.stderr[-3000:]
