@@ -67,7 +67,7 @@ def test_what_is_found_is_what_the_librarys_own_post_processing_gives(
     kind: str, engines: Any
 ) -> None:
     engine = engines(kind)
-    for photograph in photographs(6):
+    for photograph in photographs(2):
         size = photograph.size
         library = of_library(engine.finder, photograph)
         scores = library(0.0)["scores"].sort().values
@@ -133,7 +133,7 @@ def of_library(finder: Any, photograph: Image.Image) -> Callable[[float], Any]:
 @pytest.mark.parametrize("kind", [*EVERY, *tiny_detectors.PAGES])
 def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
     engine = engines(kind)
-    some = photographs(3)
+    some = photographs(2)
     for items in ("regions", "queries"):
         alone, together = (copy.copy(engine), copy.copy(engine))
         alone.options = together.options = engine.options.model_copy(

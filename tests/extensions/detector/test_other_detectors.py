@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from torchvision import models
-from torchvision.models import get_model
+from torchvision.models import detection, get_model
 from torchvision.transforms.functional import pil_to_tensor
 
 from pipeline.foundation.files.images import ImageError
@@ -80,9 +80,10 @@ def test_torchvisions_own_detections_are_found(
     sizes = {
         key: TORCHVISION[name][key] for key in ("min_size", "max_size") if key in TORCHVISION[name]
     }
-    monkeypatch.setattr(
-        models, "get_model", partial(get_model, **sizes)
-    )  # or its photographs have 800 pixels
+    # Else photographs have 800 pixels.
+    monkeypatch.setattr(models, "get_model", partial(get_model, **sizes))
+    for detector in (detection.retinanet, detection.fcos):
+        monkeypatch.setattr(detector, "resnet50", models.resnet18)
     torch.manual_seed(0)
     library = tiny_detectors.redraw(
         get_model(name, weights=None, weights_backbone=None, num_classes=6, **TORCHVISION[name])
