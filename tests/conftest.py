@@ -64,6 +64,16 @@ def _lines_are_whole() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _no_disk_is_waited_for() -> Iterator[None]:
+    """What tests write need not outlive a crash of the machine; half of their time would be
+    spent on that.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", preloaded.no_fsync)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _given_cpu(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The same answers on every machine, also in processes that tests start. The user's own are
     never read.

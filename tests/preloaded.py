@@ -139,6 +139,10 @@ def start(address: Path, binaries: Path, session: int) -> None:
     threading.Thread(target=server.wait, daemon=True).start()
 
 
+def no_fsync(descriptor: int) -> None:
+    """Takes the place of `os.fsync` in tests."""
+
+
 def serve(address: str, session: int) -> None:
     import distributed
     import dvc.cli

@@ -96,6 +96,17 @@ def test_the_bytes_are_on_disk_before_the_name_is(
     assert done == ["rename to file"]
 
 
+def test_bytes_and_names_are_forced_to_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    forced: list[os.stat_result] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: forced.append(os.fstat(descriptor)))
+    for path in (tmp_path / "file", tmp_path):
+        atomic.sync(path)
+        assert os.path.samestat(forced.pop(), path.stat())
+
+
 def test_a_folder_appears_whole_and_replaces_the_earlier_one(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "store"
     for text in ("first", "second"):
