@@ -10,8 +10,10 @@ from pipeline.foundation.evaluation.retrieval import (
     PROTOCOLS,
     Embeddings,
     Protocol,
+    Relevance,
     consecutive_captions,
 )
+from pipeline.foundation.evaluation.retrieval.relevance import Positives
 from pipeline.foundation.parts.errors import InputError
 
 
@@ -118,6 +120,38 @@ def test_folds_follow_the_map_not_the_position_of_captions() -> None:
         assert numbers.numbers == alone.numbers
     with pytest.raises(InputError, match="40 images cannot be cut into 7 folds"):
         evaluate(scores, owner, Protocol("sevenths", folds=7))
+
+
+def test_a_fold_without_queries_of_a_direction_is_refused() -> None:
+    """Images without captions, and judgements of some images alone, may leave a fold with none."""
+    rows = np.arange(8) // 2
+    columns = np.arange(8)
+    first_half = columns < 4
+    of_captions = Positives.of_pairs(columns, rows, 8)
+    of_some_images = Positives.of_pairs(rows[first_half], columns[first_half], 4)
+    of_some_captions = Positives.of_pairs(columns[first_half], rows[first_half], 8)
+    of_images = Positives.of_pairs(rows, columns, 4)
+    owner = np.where(first_half, rows, -1)
+    for truth, folds, said in (
+        (owner, 2, "no image has a right caption in fold 2 of 2"),
+        (owner, 4, "no image has a right caption in fold 3 of 4"),
+        (
+            Relevance.of_directions(of_some_images, of_captions, rows),
+            2,
+            "no image has a right caption in fold 2 of 2",
+        ),
+        (
+            Relevance.of_directions(of_images, of_some_captions, rows),
+            4,
+            "no caption has a right image in fold 3 of 4",
+        ),
+    ):
+        with pytest.raises(InputError, match=said):
+            evaluate(np.ones((4, 8)), truth, Protocol("parts", folds=folds))
+        assert evaluate(np.ones((4, 8)), truth).directions == ["i2t", "t2i"]
+    of_second = Relevance.of_pairs(np.arange(4), 2 * np.arange(4) + 1, (4, 8), owner=rows)
+    with pytest.raises(InputError, match="no image has a right caption among the captions that"):
+        evaluate(np.ones((4, 8)), of_second, Protocol("first", captions_per_image=1))
 
 
 def test_consecutive_captions() -> None:

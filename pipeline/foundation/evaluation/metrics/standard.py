@@ -29,14 +29,16 @@ from pipeline.foundation.evaluation.retrieval import (
     Progress,
     Protocol,
     Ranks,
+    Relevance,
     Scores,
     Ties,
     protocol as find,
 )
 from pipeline.foundation.evaluation.retrieval.ranking import rank_all
 from pipeline.foundation.evaluation.retrieval.ranks import check_ties
-from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
+from pipeline.foundation.evaluation.retrieval.relevance import as_relevance, without_queries
 from pipeline.foundation.evaluation.retrieval.workers import after
+from pipeline.foundation.parts.errors import InputError
 
 WAYS: tuple[Direction, ...] = ("i2t", "t2i")
 OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank())
@@ -154,18 +156,36 @@ def evaluate(
     rules = find(protocol)
     source = retrieval.as_similarity(similarity)
     relevance = as_relevance(truth, source.shape)
+    folds = rules.parts(relevance.owner, source.shape[0])
+    right_of_folds = [relevance.select(images, captions) for images, captions in folds]
+    _require_queries(right_of_folds, rules)
     ranks = []
     used = []
-    for images, captions in rules.parts(relevance.owner, source.shape[0]):
+    for (images, captions), right in zip(folds, right_of_folds, strict=True):
         ranked = None
         if progress is not None:
             ranked = after(progress, int(images[0]))
         pool = retrieval.select(source, images, captions)
-        right = relevance.select(images, captions)
         ranks.append(rank_all(pool, right, block_megabytes, ranked))
         used.append(captions)
     unused = source.shape[1] - len(np.unique(np.concatenate(used)))
     return measure(ranks, rules.name, ties, unused)
+
+
+def _require_queries(right_of_folds: Sequence[Relevance], rules: Protocol) -> None:
+    """Check that each fold has queries of both directions: a mean over folds is one of all."""
+    for number, right in enumerate(right_of_folds, 1):
+        fault = without_queries(right)
+        if fault and rules.folds > 1:
+            raise InputError(
+                f"protocol {rules.name}: {fault} in fold {number} of {rules.folds}, so there is no mean "
+                "over folds; use fewer folds, or protocol all"
+            )
+        if fault:
+            raise InputError(
+                f"protocol {rules.name}: {fault} among the captions that it ranks, so there is nothing "
+                "to rank; use protocol all"
+            )
 
 
 def measure(

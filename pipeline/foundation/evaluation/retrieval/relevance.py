@@ -243,9 +243,15 @@ def _check_relevance(truth: Relevance, shape: tuple[int, int]) -> None:
             f"relevance: expected {shape[0]} images x {shape[1]} captions as the matrix has, received "
             f"{truth.shape[0]} x {truth.shape[1]}"
         )
-    for pairs, fault in (
-        (truth.i2t, "no image has a right caption"),
-        (truth.t2i, "no caption has a right image"),
-    ):
-        if not len(pairs.candidate):
-            raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")
+    fault = without_queries(truth)
+    if fault:
+        raise InputError(f"relevance: {fault} in the pool, so there is nothing to rank")
+
+
+def without_queries(relevance: Relevance) -> str:
+    """Say which side has no query; "" where images and captions have some."""
+    if not len(relevance.i2t.candidate):
+        return "no image has a right caption"
+    if not len(relevance.t2i.candidate):
+        return "no caption has a right image"
+    return ""
