@@ -90,6 +90,19 @@ def test_frames_are_averages_of_the_map_in_order() -> None:
         np.testing.assert_allclose(got, cells.mean(0), atol=1e-4)
 
 
+def test_a_frame_of_a_transformer_is_the_mean_of_its_patches_alone() -> None:
+    for network in ("test_vit", "test_vit2"):  # a class token; a register
+        engine: Any = extractors.build("frame", {**VIT, "network": network, "frames": 1}, Runtime())
+        pixels = engine.prepare(pictures()[0])
+        (item,) = engine.extract([pixels], [(60, 40)])
+        channels_first = pixels.permute(0, 3, 1, 2).float()
+        normal = (channels_first - engine.network._mean) / engine.network._std
+        with torch.inference_mode():
+            tokens = engine.network.model.forward_features(normal)[0]
+        assert len(tokens) == 1 + 100
+        np.testing.assert_allclose(item.features[0], tokens[1:].mean(0).numpy(), atol=1e-4)
+
+
 @pytest.mark.slow
 def test_a_transformer_of_another_size_is_refused() -> None:
     with pytest.raises(
