@@ -42,6 +42,7 @@ from stages import cli
 pytestmark = pytest.mark.slow
 
 RUN = ("-S", "run.features=[region, grid]")
+METRICS = Path("results/metrics.json")
 
 
 @pytest.fixture(scope="module")
@@ -63,20 +64,39 @@ def scored_run(pipeline: Any, of_two_features: Path, tmp_path: Path) -> Any:
     return pipeline
 
 
+def numbers(pipeline: Any, *asked: str | Path) -> list[dict[str, Any]]:
+    """What `evaluate` prints of each system."""
+    code, out, err = pipeline("evaluate", *asked, "--json")
+    assert code == 0, err
+    listed: list[dict[str, Any]] = json.loads(out)
+    return listed
+
+
+def results() -> dict[str, Any]:
+    """What it wrote of a run."""
+    written: dict[str, Any] = json.loads(METRICS.read_text(encoding="utf-8"))
+    return written
+
+
+def verdicts(store: Path, entry: dict[str, Any]) -> dict[str, str]:
+    """What is measured again of a system -> whether its entry matches."""
+    steps = computed_again.numbers(store, Result.read(entry), 32)
+    return {step.what: step.verdict for step in steps}
+
+
 @pytest.mark.specification
 def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> None:
-    code, _, _ = scored_run("evaluate", *RUN, "--json")
-    results = json.loads(Path("results", "metrics.json").read_text(encoding="utf-8"))
-    assert code == 0
-    assert list(results) == [f"vse2ad-{name}-bigru-s0" for name in ("region", "grid", "R", "RG")]
+    assert scored_run("evaluate", *RUN)[0] == 0
+    written = results()
+    assert list(written) == [f"vse2ad-{name}-bigru-s0" for name in ("region", "grid", "R", "RG")]
     store = System.open(Path("similarities/sample/vse2ad-RG-bigru-s0.zarr"))
     metrics = evaluate(store.similarity, store.caption_image)
-    numbers = results["vse2ad-RG-bigru-s0"]["all"]
-    assert {**metrics.as_dict(), "interval": numbers["interval"]} == numbers
+    of_pool = written["vse2ad-RG-bigru-s0"]["all"]
+    assert {**metrics.as_dict(), "interval": of_pool["interval"]} == of_pool
     found = intervals(metrics)
-    assert numbers["interval"]["t2i"]["R@5"] == [found["t2i", "R@5"].low, found["t2i", "R@5"].high]
-    assert numbers["interval"]["RSUM"] == [found["", "RSUM"].low, found["", "RSUM"].high]
-    record = results["vse2ad-RG-bigru-s0"]["record"]
+    assert of_pool["interval"]["t2i"]["R@5"] == [found["t2i", "R@5"].low, found["t2i", "R@5"].high]
+    assert of_pool["interval"]["RSUM"] == [found["", "RSUM"].low, found["", "RSUM"].high]
+    record = written["vse2ad-RG-bigru-s0"]["record"]
     assert (record["facts"], record["machines"]) == (
         store.made_from.recorded(),
         [made_with.today()],
@@ -87,59 +107,40 @@ def test_metrics_by_name_stand_in_the_results_and_are_traced(
     scored_run: Any, refused: Callable[..., str]
 ) -> None:
     named = ("--metric", "nDCG@10", "--metric", "rr", "--metric", "MedR", "--metric", "mR")
-    assert scored_run("evaluate", *RUN, *named)[0] == 0
-    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[
-        "vse2ad-R-bigru-s0"
-    ]
+    out = scored_run("evaluate", *RUN, *named)[1]
+    assert "MRR: image → caption " in out
+    entry = results()["vse2ad-R-bigru-s0"]
     assert entry["record"]["request"]["settings"]["metrics"] == ["nDCG@10", "MRR", "MedR", "mR"]
     assert {"nDCG@10", "MRR", "MedR"} <= entry["all"]["t2i"].keys() & entry["all"]["interval"][
         "t2i"
     ].keys()
     assert entry["all"]["mR"] == pytest.approx(entry["all"]["RSUM"] / 6)
     store = Path("similarities/sample/vse2ad-R-bigru-s0.zarr")
-    assert {step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)} == {
-        MATCHES
-    }
+    assert {*verdicts(store, entry).values()} == {MATCHES}
     entry["all"]["t2i"]["nDCG@10"] += 0.1
-    assert DIFFERS in {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
-    }
-    out = scored_run("evaluate", *RUN, *named)[1]
-    assert "MRR: image → caption " in out
+    assert DIFFERS in verdicts(store, entry).values()
     assert "unknown metric 'nDGC@10', with a cutoff" in refused(
         "evaluate", *RUN, "--metric", "nDGC@10"
     )
     assert "evaluate.metrics" in refused("evaluate", *RUN, "-S", "evaluate.metrics=[nDGC@10]")
-    assert (
-        scored_run("evaluate", *RUN, "-S", "evaluate.metrics=[Recall@3]", "--json")[1].count(
-            '"Recall@3"'
-        )
-        == 4 * 4
-    )
+    named_in_settings = numbers(scored_run, *RUN, "-S", "evaluate.metrics=[Recall@3]")
+    assert json.dumps(named_in_settings).count('"Recall@3"') == 4 * 4
 
 
 def test_the_hits_of_each_image_are_kept_sealed_and_traced(scored_run: Any) -> None:
     assert scored_run("evaluate", *RUN)[0] == 0
-    file, name = Path("results/metrics.json"), "vse2ad-R-bigru-s0"
-    entry = json.loads(file.read_text(encoding="utf-8"))[name]
-    numbers, hits = entry["all"], ImageHits(entry["image_hits"]["all"])
-    recalls = [numbers[way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
-    assert hits.statistics.tolist() == pytest.approx([*recalls, numbers["RSUM"]])
+    name, written = "vse2ad-R-bigru-s0", results()
+    of_pool, hits = written[name]["all"], ImageHits(written[name]["image_hits"]["all"])
+    recalls = [of_pool[way][f"R@{k}"] for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    assert hits.statistics.tolist() == pytest.approx([*recalls, of_pool["RSUM"]])
     store = Path(f"similarities/sample/{name}.zarr")
-    steps = {
-        step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
-    }
-    assert steps["hits of each image again, all"] == MATCHES
-    entry["image_hits"]["all"]["values"][-2] += 0.5
-    steps = {
-        step.what: step.verdict for step in computed_again.numbers(store, Result.read(entry), 32)
-    }
-    assert [what for what, verdict in steps.items() if verdict == DIFFERS] == [
+    assert verdicts(store, written[name])["hits of each image again, all"] == MATCHES
+    written[name]["image_hits"]["all"]["values"][-2] += 0.5
+    found = verdicts(store, written[name])
+    assert [what for what, verdict in found.items() if verdict == DIFFERS] == [
         "hits of each image again, all"
     ]
-    edited = json.loads(file.read_text(encoding="utf-8"))
-    edited[name]["image_hits"]["all"]["values"][-2] += 0.5
-    file.write_text(json.dumps(edited), encoding="utf-8")
+    METRICS.write_text(json.dumps(written), encoding="utf-8")
     code, _, err = scored_run("tables", *RUN)
     assert code != 0
     assert "is not as it was measured" in err
@@ -186,15 +187,9 @@ def test_results_are_read_once_for_all_tables(
 def test_ablations_are_measured_as_far_as_they_are_scored(scored_run: Any) -> None:
     scores = Path("similarities", "sample")
     forged.copied(scores / "vse2ad-grid-bigru-s0.zarr", scores / "vse_pp-region-bigru-s0.zarr")
-    code, out, err = scored_run(
-        "evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json"
-    )
-    results = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
-    assert (code, [each["system"] for each in json.loads(out)][4:]) == (
-        0,
-        ["vse_pp-region-bigru-s0"],
-    )
-    mine, other = results["vse_pp-region-bigru-s0"], results["vse2ad-grid-bigru-s0"]
+    _, out, err = scored_run("evaluate", *RUN, "-S", "run.ablations=[vse_infty, vse_pp]", "--json")
+    assert [each["system"] for each in json.loads(out)][4:] == ["vse_pp-region-bigru-s0"]
+    mine, other = results()["vse_pp-region-bigru-s0"], results()["vse2ad-grid-bigru-s0"]
     assert {key for key in mine if mine[key] != other[key]} == {"record"}
     assert "not scored, and left out: vse_infty-region-bigru-s0" in err
 
@@ -212,14 +207,16 @@ def test_the_data_set_is_an_option_as_everywhere(scored_run: Any) -> None:
         "flickr8k: nothing is scored on test" in scored_run("evaluate", "--dataset", "flickr8k")[2]
     )
     assert scored_run("evaluate", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
-    assert scored_run("tables", *RUN, "-S", "run.dataset=flickr8k", "--dataset", "sample")[0] == 0
+    tables = ("tables", "--table", "systems", *RUN, "-S", "run.dataset=flickr8k")
+    assert scored_run(*tables, "--dataset", "sample")[0] == 0
 
 
 def test_a_varied_recipe_that_no_run_can_list_is_measured_with_the_run(scored_run: Any) -> None:
     made = made_from("grid", hashlib.sha256(b"head").hexdigest())
     member = made["member"] | {"head": "vse2ad_image_mean-grid-bigru-s0"}
     score("grid", recipe="vse2ad_image_mean", member=member)
-    assert '"vse2ad_image_mean-grid-bigru-s0"' in scored_run("evaluate", *RUN, "--json")[1]
+    measured_systems = [each["system"] for each in numbers(scored_run, *RUN)]
+    assert "vse2ad_image_mean-grid-bigru-s0" in measured_systems
 
 
 def test_a_perfect_recall_is_not_certain(pipeline: Any) -> None:
@@ -235,16 +232,16 @@ def test_a_run_is_one_table_by_rsum_and_says_where_it_wrote(
 ) -> None:
     out = scored_run("evaluate", *RUN)[1]
     assert "±" not in out
-    measured = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
+    written = results()
     title, above, heading, *rows = out.splitlines()
     assert title == "Test split, 12 images x 60 captions, protocol all"
     assert above.split("  ")[-1].strip() == "caption → image"
     assert heading.split() == ["system", *["R@1", "R@5", "R@10"] * 2, "RSUM"]
     named = [row.split()[0] for row in rows[:4]]
-    assert named == sorted(measured, key=lambda name: -measured[name]["all"]["RSUM"])
-    numbers = measured[named[0]]["all"]
+    assert named == sorted(written, key=lambda name: -written[name]["all"]["RSUM"])
+    best = written[named[0]]["all"]
     assert rows[0].endswith(
-        "{:.1f} [{:.1f}, {:.1f}]".format(numbers["RSUM"], *numbers["interval"]["RSUM"])
+        "{:.1f} [{:.1f}, {:.1f}]".format(best["RSUM"], *best["interval"]["RSUM"])
     )
     assert len({row.index(".") for row in rows[:4]}) == 1  # decimal points are below each other
     assert rows[-1] == "results/metrics.json: 4 systems"
@@ -269,11 +266,9 @@ def test_several_files_are_one_table(pipeline: Any) -> None:
 
 def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
     out = scored_run("evaluate", *RUN, "-v")[1]
-    numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
-    assert (
-        "{:.1f} [{:.1f}, {:.1f}]".format(numbers["t2i"]["R@1"], *numbers["interval"]["t2i"]["R@1"])
-        in out
-    )
+    fused = results()["vse2ad-RG-bigru-s0"]["all"]
+    interval = fused["interval"]["t2i"]["R@1"]
+    assert "{:.1f} [{:.1f}, {:.1f}]".format(fused["t2i"]["R@1"], *interval) in out
     assert "vse2ad-RG-bigru-s0, test split, 12 images x 60 captions, protocol all" in out
     assert all(word in out for word in ("MedR", "MeanR", "tied queries", "95 % intervals"))
     assert max(map(len, out.splitlines())) <= 80
@@ -281,18 +276,18 @@ def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
 
 def test_a_run_is_printed_as_rows_of_a_table(scored_run: Any) -> None:
     out = scored_run("evaluate", *RUN, "--markdown")[1]
-    numbers = json.loads(Path("results/metrics.json").read_text())["vse2ad-RG-bigru-s0"]["all"]
-    cells = [f"{numbers[way][f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10)]
+    fused = results()["vse2ad-RG-bigru-s0"]["all"]
+    cells = [f"{fused[way][f'R@{k}']:.1f}" for way in ("i2t", "t2i") for k in (1, 5, 10)]
     assert out.startswith("Test split, 12 images x 60 captions, protocol all, in percent.")
     (row,) = (
         line.replace("*", "")
         for line in out.splitlines()
         if line.startswith("| vse2ad-RG-bigru-s0 |")
     )
-    assert row == f"| vse2ad-RG-bigru-s0 | {' | '.join(cells)} | {numbers['RSUM']:.1f} |"
+    assert row == f"| vse2ad-RG-bigru-s0 | {' | '.join(cells)} | {fused['RSUM']:.1f} |"
     lines = scored_run("evaluate", *RUN, "--csv")[1].splitlines()
     assert lines[0].startswith("test set,rows,Method,Image → Text R@1,")
-    assert f"test-all,,vse2ad-RG-bigru-s0,{','.join(cells)},{numbers['RSUM']:.1f}" in lines
+    assert f"test-all,,vse2ad-RG-bigru-s0,{','.join(cells)},{fused['RSUM']:.1f}" in lines
     assert f"vse2ad-RG-bigru-s0 & {cells[0]} &" in scored_run("evaluate", *RUN, "--latex")[
         1
     ].replace(r"\bfseries ", "")
@@ -303,10 +298,7 @@ def benchmark(pipeline: Any, rng: np.random.Generator) -> dict[str, Any]:
     """What is measured of a matrix of Flickr30K's size by its protocol."""
     own = np.arange(5000) // 5 == np.arange(1000)[:, None]
     np.save("ours.npy", (3 * own + rng.standard_normal((1000, 5000))).astype(np.float32))
-    numbers: dict[str, Any] = json.loads(
-        pipeline("evaluate", "--system", "ours.npy", "--protocol", "flickr30k_1k", "--json")[1]
-    )[0]
-    return numbers
+    return numbers(pipeline, "--system", "ours.npy", "--protocol", "flickr30k_1k")[0]
 
 
 def test_a_row_is_below_the_published_ones_of_its_benchmark(
@@ -336,7 +328,7 @@ def test_seeds_with_commas_between_are_one_row_with_a_title(
     for name in ("base", "one", "two", "a=b"):
         np.save(f"{name}.npy", np.eye(40).repeat(5, 1) + rng.standard_normal((40, 200)))
     asked = ("evaluate", "base.npy", "Our method=one.npy,two.npy")
-    found = json.loads(pipeline(*asked, "--json")[1])
+    found = numbers(pipeline, *asked[1:])
     assert [(each["system"], each.get("series"), each.get("seed")) for each in found] == [
         ("base", None, None),
         ("one", "Our method", 0),
@@ -357,9 +349,7 @@ def test_seeds_with_commas_between_are_one_row_with_a_title(
         "Our method, protocol all, mean ± standard deviation of 2 seeds"
         in pipeline(*asked, "-v")[1]
     )
-    assert (
-        json.loads(pipeline("evaluate", "a=b.npy", "--json")[1])[0]["system"] == "a=b"
-    )  # a file's own name
+    assert numbers(pipeline, "a=b.npy")[0]["system"] == "a=b"  # a file's own name
     (pair,) = json.loads(pipeline("compare", "Theirs=base.npy", asked[2], "--json")[1])
     assert pair["systems"] == {"a": ["Theirs"], "b": ["Our method"]}
     assert pair["RSUM"]["b"] == pytest.approx(np.mean(sums))
@@ -384,8 +374,8 @@ def test_a_title_and_a_file_may_contain_an_equals_sign(
         "lr=1/a.npy": ["a"],
     }
     for text, titles in cases.items():
-        measured = json.loads(pipeline("evaluate", text, "--json")[1])
-        assert [each.get("series", each["system"]) for each in measured] == titles, text
+        found = [each.get("series", each["system"]) for each in numbers(pipeline, text)]
+        assert found == titles, text
     assert "lr=1/c.npy: no such file" in refused("evaluate", "Ours=lr=1/c.npy")
 
 
@@ -497,7 +487,7 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
         "test": Path("similarities/sample/vse2ad-R-bigru-s0.zarr"),
         "val": Path("similarities/sample/val/vse2ad-R-bigru-s0.zarr"),
     }
-    before = json.loads(scored_run("evaluate", "--system", stores["test"], "--json")[1])[0]
+    (before,) = numbers(scored_run, "--system", stores["test"])
     for feature in ("region", "grid"):
         score(feature, noise=4.0, split="val")
     on_val = (*RUN, "-S", "score.split=val", "-S", "run.rescorers=[{name: csls}]")
@@ -512,7 +502,7 @@ def test_scores_of_two_splits_stay_beside_each_other_and_are_named(scored_run: A
         for step in ("", "+csls")
     }
     for split, store in stores.items():
-        found = json.loads(scored_run("evaluate", "--system", store, "--json")[1])[0]
+        (found,) = numbers(scored_run, "--system", store)
         assert found["split"] == split
         assert (found == before) == (split == "test")
         assert f"{split} split, 12 images" in scored_run("evaluate", "--system", store)[1]
@@ -534,9 +524,9 @@ def test_embeddings_are_a_source_like_their_product(
     images, captions = (rng.standard_normal((size, 8)).astype(np.float32) for size in (6, 12))
     for name, values in (("i", images), ("c", captions), ("s", images @ captions.T)):
         np.save(f"{name}.npy", values)
-    few = ("--captions-per-image", "2", "--json")
-    (product,) = json.loads(pipeline("evaluate", "--system", "s.npy", *few)[1])
-    found = json.loads(pipeline("evaluate", "--embeddings", "i.npy", "c.npy", *few)[1])[0]
+    few = ("--captions-per-image", "2")
+    (product,) = numbers(pipeline, "--system", "s.npy", *few)
+    (found,) = numbers(pipeline, "--embeddings", "i.npy", "c.npy", *few)
     assert found.pop("notes")  # lengths differ
     assert {name for name in found if found[name] != product[name]} == {"system", "read_as"}
     captions[7, 3] = np.inf
@@ -561,9 +551,8 @@ def test_a_cutoff_that_takes_every_candidate_is_noted(
     np.save("s.npy", rng.random((20, 100)).astype(np.float32))
 
     def notes(*arguments: str) -> list[str]:
-        code, out, _ = pipeline("evaluate", "s.npy", "--json", *arguments)
-        assert code == 0
-        return [note for note in json.loads(out)[0]["notes"] if "takes all" in note]
+        (found,) = numbers(pipeline, "s.npy", *arguments)
+        return [note for note in found["notes"] if "takes all" in note]
 
     assert notes("--metric", "R@19", "--metric", "R@1000000", "--metric", "R@1000000") == [
         "s: R@1000000 takes all 100 captions of image → caption and all 20 images of caption → "
@@ -575,28 +564,30 @@ def test_a_cutoff_that_takes_every_candidate_is_noted(
     assert "R@7 takes all 5 images" in note
 
 
-@pytest.mark.parametrize("option", ["--run", "--save-qrels", "--per-query", "--card"])
-def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(
-    option: str, pipeline: Any
-) -> None:
-    ending = {"--per-query": ".csv", "--card": ".html"}.get(option, ".txt")
+def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(pipeline: Any) -> None:
     np.save("s.npy", np.eye(4, 20, dtype=np.float32))
-    numbers = pipeline("evaluate", "s.npy", "--json")[1]
-    Path(f"full{ending}").symlink_to("/dev/full")
-    other = ("--save-qrels" if option == "--run" else "--run", "whole.txt")
-    code, out, err = pipeline("evaluate", "s.npy", "--json", option, f"full{ending}", *other)
-    assert (code, json.loads(out)) == (2, json.loads(numbers))
-    assert err.strip().splitlines()[-1] == (
-        f"error: full{ending}: No space left on device; the numbers above are whole; name another "
-        "place, or free some space"
-    )
-    assert len(Path("whole.txt").read_text().splitlines()) >= 20  # the others are written
+    expected = numbers(pipeline, "s.npy")
+    for option in ("--run", "--save-qrels", "--per-query", "--card"):
+        full = Path("full").with_suffix(
+            {"--per-query": ".csv", "--card": ".html"}.get(option, ".txt")
+        )
+        full.symlink_to("/dev/full")
+        other = ("--save-qrels" if option == "--run" else "--run", "whole.txt")
+        code, out, err = pipeline("evaluate", "s.npy", "--json", option, full, *other)
+        assert (code, json.loads(out)) == (2, expected)
+        assert err.strip().splitlines()[-1] == (
+            f"error: {full}: No space left on device; the numbers above are whole; name another "
+            "place, or free some space"
+        )
+        assert len(Path("whole.txt").read_text().splitlines()) >= 20  # the others are written
+        full.unlink()
+        Path("whole.txt").unlink()
 
 
 def test_a_runs_numbers_are_printed_on_a_full_disk(scored_run: Any) -> None:
     score("region")
     Path("results").mkdir()
-    Path("results/metrics.json").symlink_to("/dev/full")
+    METRICS.symlink_to("/dev/full")
     code, out, err = scored_run("evaluate", *RUN, "--json")
     assert code == 2
     assert json.loads(out)[0]["RSUM"] > 0
@@ -623,19 +614,16 @@ def test_a_place_is_refused_before_anything_is_measured(
     assert Path("former.html").read_text() == "former"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--manifest", "m.parquet"), "leave out --manifest"),
-        (("--captions-per-image", "5"), "leave out --manifest"),
-        (("--json", "--markdown"), "--markdown and --json are two ways to print"),
-        (("--protocol", "all", "--folds", "2"), "give --protocol or --folds"),
-    ],
-)
-def test_options_that_would_do_nothing_are_refused(
-    refused: Callable[..., str], arguments: tuple[str, ...], said: str
-) -> None:
-    assert said in refused("evaluate", "--system", score("region"), *arguments)
+def test_options_that_would_do_nothing_are_refused(refused: Callable[..., str]) -> None:
+    store = score("region")
+    cases = {
+        ("--manifest", "m.parquet"): "leave out --manifest",
+        ("--captions-per-image", "5"): "leave out --manifest",
+        ("--json", "--markdown"): "--markdown and --json are two ways to print",
+        ("--protocol", "all", "--folds", "2"): "give --protocol or --folds",
+    }
+    for arguments, said in cases.items():
+        assert said in refused("evaluate", "--system", store, *arguments)
 
 
 def test_a_split_needs_a_manifest(refused: Callable[..., str]) -> None:
@@ -675,9 +663,9 @@ def test_extended_measures_stand_beside_the_recalls(
             {"eccv": relevance},
         ),
     )
-    out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", "--json")[1]
-    found = json.loads(out)[0]["extended"]["eccv"]
-    assert found["t2i"]["R@5"] == pytest.approx(json.loads(out)[0]["t2i"]["R@5"])
+    (whole,) = numbers(pipeline, "--system", path, "--extended", "eccv_caption")
+    found = whole["extended"]["eccv"]
+    assert found["t2i"]["R@5"] == pytest.approx(whole["t2i"]["R@5"])
     for output in ([], ["--markdown"]):
         out = pipeline("evaluate", "--system", path, "--extended", "eccv_caption", *output)[1]
         assert "eccv mAP@R: image → caption {:.1f} [".format(found["i2t"]["mAP@R"]) in out.replace(
@@ -712,23 +700,20 @@ def test_equal_captions_are_one_query_of_several_images(
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.image_ids), len(split.caption_ids)), np.float32))
-    given = ("evaluate", "--system", "s.npy", "--same-text", "positive")
-    numbers = json.loads(pipeline(*given, "--manifest", "m.parquet", "--json")[1])[0]
-    assert numbers["captions"] == len({caption.strip() for caption in split.captions})
-    assert numbers["relevance"]["source"] == "equal captions"
-    assert "name its --manifest" in refused(*given)
+    given = ("--system", "s.npy", "--same-text", "positive")
+    (found,) = numbers(pipeline, *given, "--manifest", "m.parquet")
+    assert found["captions"] == len({caption.strip() for caption in split.captions})
+    assert found["relevance"]["source"] == "equal captions"
+    assert "name its --manifest" in refused("evaluate", *given)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--manifest", "m.parquet")])
-def test_a_transposed_matrix_is_recognised(
-    refused: Callable[..., str], scenes: Manifest, arguments: tuple[str, ...]
-) -> None:
+def test_a_transposed_matrix_is_recognised(refused: Callable[..., str], scenes: Manifest) -> None:
     scenes.save(Path("m.parquet"))
     split = scenes.split("test")
     np.save("s.npy", np.zeros((len(split.caption_ids), len(split.image_ids)), np.float32))
-    assert "it is transposed; save its transpose" in refused(
-        "evaluate", "--system", "s.npy", *arguments
-    )
+    for more in ((), ("--manifest", "m.parquet")):
+        said = refused("evaluate", "--system", "s.npy", *more)
+        assert "it is transposed; save its transpose" in said
 
 
 def test_the_file_that_vse_infty_saves_is_read(
@@ -737,10 +722,7 @@ def test_the_file_that_vse_infty_saves_is_read(
     scores = rng.random((6, 30)).astype(np.float32)
     np.save("plain.npy", scores)
     np.save("theirs.npy", {"npts": 6, "sims": scores})
-    plain, theirs = (
-        json.loads(pipeline("evaluate", "--system", f"{name}.npy", "--json")[1])[0]
-        for name in ("plain", "theirs")
-    )
+    plain, theirs = numbers(pipeline, "plain.npy", "theirs.npy")
     assert [plain[way] for way in ("i2t", "t2i")] == [theirs[way] for way in ("i2t", "t2i")]
     for number, held in enumerate(({"npts": 6, "sims": "none"}, {"npts": Path("x")})):
         np.save(f"other{number}.npy", np.array(held, object))
@@ -774,32 +756,23 @@ def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(
     assert "note" not in pipeline("compare", "s.npy", "t.npy", "--distance")[2]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            ("--system", "s.npy", "--normalise"),
-            "--normalise is for vectors; s.npy holds similarities",
-        ),
-        (
-            ("--embeddings", "c.npy", "i.npy"),
-            "10 vectors, then 2, captions before images: give the images' file first",
-        ),
-        (
-            ("--embeddings", "i.npy", "i.npy"),
-            "2 x 2 vectors, expected 2 of images and 10 of captions",
-        ),
-        (("--embeddings", "i.npy", "c.npy", "--distance"), "--distance is for a matrix"),
-        (
-            ("--system", "i.npy"),
-            "vectors are given with those of the other side, images.npy:captions.npy",
-        ),
-    ],
-)
 def test_the_wrong_kind_of_file_is_refused_with_the_right_option(
-    refused: Callable[..., str], arguments: tuple[str, ...], said: str
+    refused: Callable[..., str],
 ) -> None:
     np.save("s.npy", np.eye(2, 10))
     np.save("i.npy", np.eye(2, 3))
     np.save("c.npy", np.ones((10, 3)))
-    assert said in refused("evaluate", *arguments)
+    vectors, swapped = ("--embeddings", "i.npy", "c.npy"), ("--embeddings", "c.npy", "i.npy")
+    cases = {
+        ("s.npy", "--normalise"): "--normalise is for vectors; s.npy holds similarities",
+        swapped: "10 vectors, then 2, captions before images: give the images' file first",
+        (
+            "--embeddings",
+            "i.npy",
+            "i.npy",
+        ): "2 x 2 vectors, expected 2 of images and 10 of captions",
+        (*vectors, "--distance"): "--distance is for a matrix",
+        ("i.npy",): "vectors are given with those of the other side, images.npy:captions.npy",
+    }
+    for arguments, said in cases.items():
+        assert said in refused("evaluate", *arguments)
