@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pipeline.foundation.parts import extension, plugins
-from pipeline.foundation.parts.errors import InputError, look_up, refusing, unknown
+from pipeline.foundation.parts.errors import InputError, look_up, unknown
 
 if TYPE_CHECKING:
     from pipeline.foundation.parts.section import Section
@@ -100,9 +100,13 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         self._base = base
 
     def __getitem__(self, name: str) -> Named:
+        value: Named
+        if self.is_built_in(name):
+            value = imported(self._place(name))
+            return value
         with self._blamed(name):
-            value: Named = imported(self._place(name))
-            if self._base and not self.is_built_in(name):
+            value = imported(self._place(name))
+            if self._base:
                 _check(value, imported(self._base))
         return value
 
@@ -118,24 +122,11 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
         """Find the class of options that a part declares, without importing it; `NoOptions` if it
         declares none.
         """
-        from pipeline.foundation.parts.section import NoOptions, Section
-
-        module, _, path = self._known(name).partition(":")
-        package = module.rpartition(".")[0] or module
-        beside = f"{package}.options"
+        place = self._known(name)
+        if self.is_built_in(name):
+            return _options_of(place)
         with self._blamed(name):
-            try:
-                options = import_module(beside)
-            except ModuleNotFoundError as error:
-                if error.name != beside:
-                    raise
-                options = None
-            part = path.rpartition(".")[2]
-            declared = getattr(options, f"{part}Options", NoOptions)
-            if not (isinstance(declared, type) and issubclass(declared, Section)):
-                raise TypeError(f"{beside}.{part}Options is no subclass of {Section.__name__}")
-            _require_whole(declared)
-        return declared
+            return _options_of(place)
 
     def title(self, name: str, in_words: bool = False) -> str:
         """What tables call a part, or what sentences do: as its options declare it, else its name.
@@ -168,12 +159,10 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
                     f"unknown option of the {self.one} {name}, {option!r}; {hint}its options: "
                     f"{listed}"
                 )
-
-        def why(error: Exception) -> str:
-            return f"{self.one} {name}: {first_fault(error)}"
-
-        with refusing(ValidationError, why):
+        try:
             return section.model_validate(dict(chosen))
+        except ValidationError as error:
+            raise InputError(f"{self.one} {name}: {first_fault(error)}") from None
 
     def build(
         self: LookupTable[Callable[..., Built]], name: str, *given: Any, **options: Any
@@ -246,6 +235,27 @@ class LookupTable(Mapping[str, Named], Generic[Named]):
 
     def __len__(self) -> int:
         return len(self._all())
+
+
+def _options_of(place: str) -> type[Section]:
+    """The class of options beside a part, in the module `options` of its package."""
+    from pipeline.foundation.parts.section import NoOptions, Section
+
+    module, _, path = place.partition(":")
+    package = module.rpartition(".")[0] or module
+    beside = f"{package}.options"
+    try:
+        options = import_module(beside)
+    except ModuleNotFoundError as error:
+        if error.name != beside:
+            raise
+        options = None
+    part = path.rpartition(".")[2]
+    declared = getattr(options, f"{part}Options", NoOptions)
+    if not (isinstance(declared, type) and issubclass(declared, Section)):
+        raise TypeError(f"{beside}.{part}Options is no subclass of {Section.__name__}")
+    _require_whole(declared)
+    return declared
 
 
 def _check(part: object, base: type) -> None:

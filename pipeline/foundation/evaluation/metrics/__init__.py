@@ -5,6 +5,7 @@ A new one is a class in `kinds.py` and a line in `METRICS`.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pipeline.foundation.parts import lazy
@@ -52,6 +53,7 @@ WRITTEN = re.compile(
 )
 
 
+@lru_cache(maxsize=1024)
 def parse(name: str) -> "Metric":
     """The metric of a name.
 
