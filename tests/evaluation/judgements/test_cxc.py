@@ -12,8 +12,9 @@ import pytest
 
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.judgements.coco_pairs import cxc
-from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.evaluation.retrieval import Direction, Embeddings, Lists
 from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.statistics.wilson import of_mean_share
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Evaluate
@@ -88,6 +89,26 @@ def test_the_four_tasks_agree_with_sorting(
             low, high = found["interval"][task][f"R@{k}"]
             assert low <= found[task][f"R@{k}"] <= high
     assert json.loads(json.dumps(found)) == found
+
+
+def test_lists_of_one_direction_are_measured_in_it_alone(
+    files: tuple[Path, dict[str, np.ndarray]], rng: np.random.Generator
+) -> None:
+    folder, right = files
+    scores = rng.random((12, 60))
+    rows, columns = map(np.ravel, np.indices((12, 60)))
+    settings = Evaluate(resamples=10, seed=0, block_megabytes=1, cxc=str(folder))
+    sides: tuple[tuple[Direction, Listed, np.ndarray, np.ndarray], ...] = (
+        ("i2t", Listed(rows, columns, scores.ravel()), scores, right["i2t"]),
+        ("t2i", Listed(columns, rows, scores.ravel()), scores.T, right["i2t"].T),
+    )
+    for way, listed, of_queries, of_right in sides:
+        lists = Lists((12, 60), {way: listed}, "lists.trec")
+        pool = System.of("a", lists, np.arange(60) // 5, IMAGES, CAPTIONS)
+        found = measured.extend(pool, "cxc", settings)["extended"]["cxc"]
+        assert set(found) == {way, "interval"}
+        for k in (1, 5, 10):
+            assert found[way][f"R@{k}"] == pytest.approx(recall(of_queries, of_right, k)), k
 
 
 def test_captions_of_an_image_are_drawn_together_where_captions_rank_captions(

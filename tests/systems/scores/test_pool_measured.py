@@ -110,3 +110,17 @@ def test_tables_side_by_side_have_each_query_of_every_system(
             if row[f"{name} rank"] >= 1:
                 of_query[name] = row[f"{name} rank"]
     assert found == expected
+
+
+def test_the_rank_of_what_is_not_listed_is_left_out_of_a_table_of_queries(tmp_path: Path) -> None:
+    """Image 0 lists its caption second, image 1 lists one of another image alone."""
+    listed = Listed(np.array([0, 0, 1]), np.array([1, 0, 0]), np.array([0.9, 0.8, 0.7]))
+    lists = Lists((2, 2), {"i2t": listed}, "lists.trec")
+    by_all = measure(System.of("lists", lists, np.arange(2)), "all", "expected", SETTINGS)
+    for name, read in (("q.csv", pd.read_csv), ("q.parquet", pd.read_parquet)):
+        write_query_tables(tmp_path / name, [query_table([by_all])])
+        table = read(tmp_path / name)
+        assert table["direction"].tolist() == ["i2t", "i2t"], name
+        assert table["rank"].iloc[0] == 2, name
+        assert table["rank"].isna().tolist() == [False, True], name
+        assert table["R@10"].tolist() == [1, 0], name

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import (
@@ -187,7 +189,9 @@ def _cxc(system: System, settings: Evaluate, progress: Progress) -> dict[str, An
     metrics = parse_all(evaluation.judgements.coco_pairs.METRICS["cxc"])
     ranks = retrieval.rank(system.scores, right.across, settings.block_megabytes, progress)
     across = Fold.of(ranks, "expected")
-    numbers = as_dict(with_intervals(metrics, [across], settings.resamples, settings.seed))
+    asking = measure_ranks([ranks]).directions
+    across_sides = with_intervals(metrics, [across], settings.resamples, settings.seed, asking)
+    numbers = as_dict(across_sides)
     vectors = _vectors(system)
     if vectors is None:
         return numbers
@@ -261,12 +265,15 @@ def _tables_of_part(
             ("i2t", ranks.i2t, image_ids),
             ("t2i", ranks.t2i, caption_ids),
         ):
+            rank = queries.ranks(metrics.ties)
+            # Lists do not tell the rank of what they do not have.
+            rank[queries.greater >= placements.NEVER] = np.nan
             columns = {
                 **labels,
                 "direction": way,
                 "fold": fold,
                 "query": ids[queries.query],
-                f"{start}rank": queries.ranks(metrics.ties),
+                f"{start}rank": rank,
                 f"{start}tied": queries.equal,
             }
             for k in RECALLS:
