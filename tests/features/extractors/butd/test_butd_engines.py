@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from shallow import shallow
 
 from pipeline.foundation import manifest
 from pipeline.foundation.files import weights
@@ -36,14 +37,11 @@ EXTRAS = {"boxes", "object", "object_score", "attribute", "attribute_score"}
 
 @pytest.fixture(autouse=True, scope="module")
 def _one_network() -> Iterator[None]:
-    """Engines share one network of fewer blocks: to make it and to take its digest is a second or
-    two each.
-    """
-    network = checkpoint.load("untrained")
-    for stage in (network.backbone.res3, network.backbone.res4, network.roi_heads.res5):
-        del stage[2:]  # further blocks are as the second
-    digest = weights.digest(network)
+    """Engines share one network of one block a stage, and its digest."""
     with pytest.MonkeyPatch.context() as patch:
+        shallow(patch)
+        network = checkpoint.load("untrained")
+        digest = weights.digest(network)
         patch.setattr(checkpoint, "load", lambda name: network)
         patch.setattr(weights, "digest", lambda module: digest)
         yield

@@ -1,11 +1,12 @@
-"""The preset `paper` as it ships, to the first forward pass: random weights under the real files'
-names and formats.
+"""The preset `paper` as it ships, to the first forward pass: random weights of fewer blocks under
+the real files' names and formats.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from shallow import shallow
 from test_butd_cnn import as_published
 from timm import create_model
 from torch import nn
@@ -74,7 +76,7 @@ def transformer(root: Path) -> None:
         / str(checkpoints()["vit-base-patch16-224"].revision)
     )
     snapshot.mkdir(parents=True)
-    state = drawn(lambda: create_model(VIT)).state_dict()
+    state = drawn(lambda: create_model(VIT, depth=1)).state_dict()
     save_file(state, snapshot / "model.safetensors", metadata={"format": "pt"})
 
 
@@ -96,6 +98,8 @@ def test_first_forward_pass(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    shallow(monkeypatch)
+    monkeypatch.setattr("timm.create_model", partial(create_model, depth=1))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
