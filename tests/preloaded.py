@@ -145,21 +145,30 @@ def no_fsync(descriptor: int) -> None:
 
 def serve(address: str, session: int) -> None:
     import distributed
-    import dvc.cli
+    import dvc.cli.parser
     import dvc.commands.repro
+    import dvc.repo.graph
+    import dvc.repo.index
+    import dvc.repo.plots
     import dvc.repo.reproduce
     import dvc.repo.status
+    import dvc.scm
+    import fontTools.subset
     import lightning_fabric
-    import matplotlib.figure
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_pdf
+    import matplotlib.backends.backend_svg
     import pandas
     import pyarrow.parquet
     import timm
     import torch
     import zarr
 
-    modules = (distributed, dvc, lightning_fabric, matplotlib, pandas, pyarrow, timm, torch, zarr)
-    assert all(modules)
+    drawing = (fontTools, matplotlib)
+    modules = (distributed, dvc, lightning_fabric, pandas, pyarrow, timm, torch, zarr)
+    assert all((*drawing, *modules))
     import_ours()
+    read_shipped()
     mock.patch.object(os, "fsync", os.fstat).start()  # as in conftest.py
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
@@ -196,6 +205,13 @@ def import_ours() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             with suppress(ModuleNotFoundError):
                 importlib.import_module(module.name)
+
+
+def read_shipped() -> None:
+    """Read the settings and recipes that ship, which commands need not read again."""
+    from pipeline.foundation.settings import load, written
+
+    load(written.template("params.yaml"))
 
 
 def forget_ours() -> None:
