@@ -13,7 +13,8 @@ from scipy.stats import rankdata, zscore
 from sorting import noisy_pairs
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
-from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, as_similarity
+from pipeline.foundation.evaluation.retrieval import Embeddings, Lists, Protocol, as_similarity
+from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.fusion.combining import WeightedSum, mean
@@ -171,6 +172,17 @@ def test_members_with_other_ids_are_refused() -> None:
 
 
 @pytest.mark.specification
+def test_lists_of_the_best_are_refused_by_every_fusion() -> None:
+    """A run file, as a member, has no score for most pairs."""
+    query, candidate = map(np.ravel, np.indices((90, 10)))
+    listed = Listed(query, candidate, np.arange(900.0))
+    lists = System.of("run", Lists((30, 90), {"t2i": listed}, "run"), None, IMAGES, CAPTIONS)
+    for method in FUSIONS:
+        for members in ([lists, member("a", 0)], [member("a", 0), lists]):
+            with pytest.raises(InputError, match="run: lists each query's best candidates alone"):
+                fuse(members, method)
+
+
 def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
     def scored(head: str, split: str, file: str) -> System:
         scores = np.random.default_rng([*file.encode()]).random((30, 90)).astype(np.float32)

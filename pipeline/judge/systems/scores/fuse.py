@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Ids, rows_of
+from pipeline.foundation.evaluation.retrieval import Ids, Lists, rows_of
 from pipeline.foundation.parts.errors import InputError, look_up
 from pipeline.judge.systems.fusion.combining import PerQuery
 from pipeline.judge.systems.fusion.methods import BY_ORDER, FUSIONS, shares
@@ -66,6 +66,11 @@ def align(members: Sequence[System]) -> list[Scores]:
         if isinstance(source, PerQuery) or type(source) is Folded:
             raise InputError(
                 f"{member.name}: a fusion by query cannot be fused again: list its members"
+            )
+        if isinstance(source, Lists):
+            raise InputError(
+                f"{member.name}: lists each query's best candidates alone, and a fusion needs every "
+                "pair's score; give a matrix or vectors"
             )
         if isinstance(source, Reranked):
             source = source.of_every_fold()
