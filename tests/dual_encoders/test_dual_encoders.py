@@ -20,6 +20,7 @@ from resizes import Resizes
 from tiny_dual_encoders import FOLDERS, LIMIT, SIDE, shorten, vision_text, widen
 
 from pipeline.foundation.compute.tasks import InProcess
+from pipeline.foundation.files.digest import digest
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make import dual_encoders
@@ -162,6 +163,29 @@ def test_pieces_of_another_request_are_embedded_anew(
         with pytest.raises(Opened):
             embedding.embed(tmp_path / "v.zarr", draft, encoder, job, made)
     assert len({*requests}) == len(requests)
+
+
+def test_each_split_is_described_by_its_own_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of two images: a split of just two, one of three, one of one."""
+    monkeypatch.setattr(embedding, "AT_ONCE", 2)
+    splits: list[Any] = []
+    pieces = []
+    expected = {}
+    for name, images, cut in (("test", "ab", [2]), ("val", "cde", [1, 3]), ("train", "f", [4])):
+        captions = [f"a photograph of {image}" for image in images]
+        splits.append(
+            SimpleNamespace(name=name, image_ids=np.arange(len(images)), captions=captions)
+        )
+        for number, cut_captions in enumerate(cut):
+            photographs = np.array([*images[2 * number : 2 * number + 2]])
+            marks = np.arange(5) < cut_captions
+            pieces.append(embedding.Piece(np.ones((1, 7)), np.ones((5, 7)), marks, photographs))
+        expected[name] = {
+            "captions": len(captions),
+            "cut_captions": sum(cut),
+            "content": digest([*images]),
+        }
+    assert embedding._described(splits, iter(pieces)) == (expected, 7)
 
 
 @pytest.mark.specification

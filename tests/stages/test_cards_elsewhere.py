@@ -85,9 +85,15 @@ def assert_known_terms(card: dict[str, Any]) -> None:
 
 
 def test_a_store_in_croissant_names_its_files_and_what_made_them(
-    scenes: Manifest, store: FeatureStore, pipeline: Any, refused: Callable[..., str]
+    scenes: Manifest,
+    store: FeatureStore,
+    pipeline: Any,
+    refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenes.save(Path("data/sample.parquet"))
+    all_but_two = np.arange(len(store.rows)) > 1
+    monkeypatch.setattr(FeatureStore, "done", all_but_two)
     export = ("store", "export", "croissant", str(store.path), "--out", "cards")
     code, _, err = pipeline(*export)
     assert code == 0, err
@@ -95,6 +101,8 @@ def test_a_store_in_croissant_names_its_files_and_what_made_them(
         Path(f"cards/sample-{store.path.stem}.croissant.json").read_text(encoding="utf-8")
     )
     assert_known_terms(card)
+    size = f"{len(scenes.images) - 2} images, 36 x {store.layout.dimension} {store.layout.dtype}"
+    assert card["description"].startswith(f"{store.fingerprint['recipe']} features of {size}, in")
     files = {
         each["@id"]: Path("cards", each["contentUrl"])
         for each in card["distribution"]

@@ -61,6 +61,8 @@ def test_vocabulary_counts_and_orders() -> None:
     assert encode(BiGRUText(vocabulary), ["A c b"]) == [[1, 5, 3, 6, 2]]
     assert Vocabulary.from_json(vocabulary.to_json()) == vocabulary
     assert Vocabulary.of(["b b a"]).digest != vocabulary.digest
+    for captions in (["d b c", "c a"], ["a c", "c b d"]):  # of equal counts: by the alphabet
+        assert Vocabulary.of(captions).words == (*SPECIAL, "c", "a", "b", "d")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import forged
+import numpy as np
 import pytest
 from folders import tree
 
@@ -21,6 +22,7 @@ from pipeline.foundation.settings import Recipe, Training
 from pipeline.make import training
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, shard_file
 from pipeline.make.training import HeadArtefact, TrainRequest, checkpoint
+from pipeline.make.training.inputs import trained_rows
 
 
 @pytest.fixture
@@ -80,6 +82,15 @@ def test_where_it_was_trained_is_no_part_of_a_head(
             )
     with pytest.raises(InputError, match="device 'nowhere' is not available"):
         training.launch(2, "nowhere")
+
+
+def test_a_head_is_made_of_the_features_of_train_and_val(scenes: Manifest) -> None:
+    """By val its epoch was chosen; images without features are not read."""
+    with_features = np.arange(len(scenes.images)) % 3 > 0
+    rows = trained_rows(scenes, with_features).tolist()
+    splits = scenes.images["split"].tolist()
+    assert {"train", "val", "test"} <= {*splits}
+    assert rows == [row for row, split in enumerate(splits) if row % 3 and split != "test"]
 
 
 def test_seeds_differ(job: training.TrainingJob, trained_head: Path) -> None:

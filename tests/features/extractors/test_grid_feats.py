@@ -5,6 +5,7 @@ sizes and refusals.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -179,13 +180,14 @@ def test_every_array_has_its_place_under_the_released_codes_names(
 
 
 @pytest.mark.specification
-@pytest.mark.parametrize(
-    "size", [(640, 480), (427, 640), (600, 600), (301, 299), (1000, 300), (17, 1000), (3, 2)]
-)
-def test_images_get_the_size_that_detectron2_gives_them(size: tuple[int, int]) -> None:
-    width, height = size
-    rows, columns = ResizeShortestEdge.get_output_shape(height, width, 600, 1000)
-    assert grid_feats.resized(width, height, 600, 1000) == (columns, rows)
+def test_images_get_the_size_that_detectron2_gives_them() -> None:
+    """Of common photographs, and of sides whose scaled lengths lie anywhere between two pixels."""
+    sizes = [(640, 480), (427, 640), (600, 600), (301, 299), (1000, 300), (17, 1000), (3, 2)]
+    sizes += product(range(401, 700, 13), range(402, 1900, 67))
+    sizes += [(height, width) for width, height in sizes]
+    for width, height in sizes:
+        rows, columns = ResizeShortestEdge.get_output_shape(height, width, 600, 1000)
+        assert grid_feats.resized(width, height, 600, 1000) == (columns, rows), (width, height)
 
 
 @pytest.mark.slow
