@@ -8,7 +8,6 @@ import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from unittest import mock
 
 import given_cpus
 import numpy as np
@@ -25,9 +24,6 @@ from pipeline.make.features.store import FeatureStore
 
 # Its fixtures are there for all tests.
 pytest_plugins = ["command_line", "quick"]
-# Tests do not wait for the disk: that bytes are on it before a name is, tests/files/test_atomic.py
-# looks at.
-mock.patch.object(os, "fsync", os.fstat).start()
 # Imports and collecting make what stays: looking there for garbage takes a tenth of that time.
 gc.disable()
 TINY_CNN = {"network": "test_efficientnet", "weights": "untrained", "image_size": 64}
