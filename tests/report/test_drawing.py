@@ -339,7 +339,6 @@ def test_retrieved_images_mark_the_ground_truth(
         "the first 2 captions that found the right image first and the first 2 captions that did not find it among "
         "the first 2; in the order of the SHA-256 digests of the captions"
     ) in drawing.caption
-    figures.save(drawing, tmp_path, "retrieved")
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
     def set_up() -> None:
         monkeypatch.setattr(workers, "share", fail)
-        monkeypatch.setattr(workers, "CELLS_A_TASK", 200)
+        monkeypatch.setattr(workers, "CELLS_A_TASK", 400)
 
     return set_up
 
@@ -152,7 +152,7 @@ def test_the_same_bytes(run: Any, address: str, nothing_here: Callable[[], None]
 def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable[[], None]) -> None:
     rescored = [f"{NAME}+{by}" for by in RESCORED]
     whole = [*FUSED, *rescored, "of-a-head", "of-ranks", "of-z-scores", "fused-reranked"]
-    in_folds = [*FUSED, "in-folds", "fused-in-folds"]
+    in_folds = ["mean", "zscore", "in-folds", "fused-in-folds"]
     of_another = score("region", noise=2.0, dataset="other")
     asked = [
         (*whole, *METRICS, "--json"),
