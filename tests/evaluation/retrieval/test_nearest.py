@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,42 +16,40 @@ from pipeline.foundation.evaluation.retrieval.top import Top
 from pipeline.foundation.parts.errors import InputError
 
 
-@pytest.fixture(params=[1, 2], autouse=True)
-def threads(request: pytest.FixtureRequest) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(request.param)
-    yield
-    torch.set_num_threads(before)
-
-
 def nearest(queries: np.ndarray, vectors: np.ndarray, count: int) -> Top:
     return Exact(vectors).top(queries, count)
 
 
+@pytest.fixture
+def threads() -> Iterator[Callable[[int], None]]:
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("queries", [1, 5])
-@pytest.mark.parametrize("products", [35, 10**6])
-@pytest.mark.parametrize("count", [1, 10, 300])
 def test_agrees_with_sorting(
     kind: type,
-    queries: int,
-    products: int,
-    count: int,
+    threads: Callable[[int], None],
     monkeypatch: pytest.MonkeyPatch,
     rng: np.random.Generator,
 ) -> None:
-    monkeypatch.setattr(module, "PRODUCTS", products)
     for name, value in {"CONVERTED": 13, "QUERIES": 3, "EXACT": 100}.items():
         monkeypatch.setattr(module, name, value)
     vectors = rng.standard_normal((200, 16)).astype(kind)
-    asked = rng.standard_normal((queries, 16)).astype(np.float32)
-    exact = asked.astype(np.float64) @ vectors.astype(np.float64).T
-    expected = np.argsort(-exact, axis=1)[:, :count]
-    places, found = nearest(asked, vectors, count)
-    assert np.array_equal(places, expected)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, np.take_along_axis(exact, expected, 1), rtol=1e-12)
-    assert np.array_equal(Exact(vectors).places(asked, count), expected)
+    for case in product([1, 2], [1, 5], [35, 10**6], [1, 10, 300]):
+        used, queries, products, count = case
+        threads(used)
+        monkeypatch.setattr(module, "PRODUCTS", products)
+        asked = rng.standard_normal((queries, 16)).astype(np.float32)
+        exact = asked.astype(np.float64) @ vectors.astype(np.float64).T
+        expected = np.argsort(-exact, axis=1)[:, :count]
+        places, found = nearest(asked, vectors, count)
+        assert np.array_equal(places, expected), case
+        assert found.dtype == np.float64
+        of_best = np.take_along_axis(exact, expected, 1)
+        np.testing.assert_allclose(found, of_best, rtol=1e-12, err_msg=str(case))
+        assert np.array_equal(Exact(vectors).places(asked, count), expected), case
 
 
 @pytest.mark.parametrize("products", [4, 64])

@@ -246,19 +246,19 @@ def test_copies_of_one_image_take_pairs_in_the_order_of_their_number(
             np.full(count, by == "look"),
         )
 
-    (one, mine), (other, theirs) = copies(2000), copies(1000)
+    (one, mine), (other, theirs) = copies(400), copies(200)
     second, prints = (one, mine) if alone else (other, theirs)
     found = compare(one, second, (mine, prints), 16)
     pairs = found.doubtful if by == "look" else found.certain
-    assert len(pairs) <= 3 * (2000 + (2000 if alone else 1000))
+    assert len(pairs) <= 3 * (400 + (400 if alone else 200))
     listed = {pair[:2] for pair in pairs}
     assert len(listed) == len(pairs)
     both = [(row, column, second.splits[column]) for row, column in listed]
     back = [(column, row, one.splits[row]) for row, column in listed]
     for found_with, rows, splits in (
-        ((both + back, 2000, one.splits),)
+        ((both + back, 400, one.splits),)
         if alone
-        else ((both, 2000, second.splits), (back, 1000, one.splits))
+        else ((both, 400, second.splits), (back, 200, one.splits))
     ):
         assert {(row, str(split)) for row, _, split in found_with} == {
             (row, split) for row in range(rows) for split in set(splits.tolist())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -90,13 +91,22 @@ ONES = np.ones((4, 9), np.float32)
     ],
 )
 def test_a_damaged_file(damage: Callable[[Path], None], said: str, job: ImportJob) -> None:
+    """It is one failed image, and no other is."""
     file = file_of(job, 2)
     damage(file)
-    with pytest.raises(InputError, match=rf"{file.name}.*{said}.*--on-error skip") as caught:
+    ((failed, reason),) = import_features(replace(job, on_error="skip")).failed.items()
+    assert failed == 2
+    assert re.search(rf"{file.name}.*{said}", reason)
+    assert "\n" not in reason
+    assert FeatureStore(job.store).done.tolist() == [row != 2 for row in range(6)]
+
+
+def test_a_damaged_file_ends_an_import_unless_it_is_skipped(job: ImportJob) -> None:
+    file = file_of(job, 2)
+    file.write_bytes(b"text")
+    with pytest.raises(InputError, match=rf"{file.name}.*not readable.*--on-error skip") as caught:
         import_features(job)
     assert "\n" not in str(caught.value)
-    assert list(import_features(replace(job, on_error="skip")).failed) == [2]
-    assert FeatureStore(job.store).done.tolist() == [row != 2 for row in range(6)]
 
 
 def test_as_many_boxes_as_values_an_item_are_read_as_they_are(tmp_path: Path) -> None:
