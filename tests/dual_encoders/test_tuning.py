@@ -56,6 +56,21 @@ def job(clip: Path, scenes: Manifest, tmp_path: Path) -> TuningJob:
     return job_of(f"clip:{clip}", scenes, tmp_path)
 
 
+@pytest.fixture(scope="module")
+def trained(clip: Path, scenes: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `job` makes."""
+    made = job_of(f"clip:{clip}", scenes, tmp_path_factory.mktemp("trained"))
+    train(made)
+    return made.folder
+
+
+@pytest.fixture
+def finished_job(job: TuningJob, trained: Path) -> TuningJob:
+    """The job whose tuned encoder is there: a copy, which a test may change."""
+    shutil.copytree(trained, job.folder)
+    return job
+
+
 @pytest.mark.parametrize("name", ["projections", "blocks", "lora", "all"])
 def test_what_is_chosen_changes_and_nothing_else(
     name: str, clip: Path, scenes: Manifest, tmp_path: Path
@@ -211,20 +226,20 @@ def test_cut_and_resumed_the_weights_are_bit_identical(job: TuningJob, tmp_path:
 
 
 def test_its_record_says_what_it_was_made_from_and_again_there_is_nothing_to_do(
-    job: TuningJob,
+    finished_job: TuningJob,
 ) -> None:
-    train(job)
+    job = finished_job
     record = Record.model_validate_json((job.folder / "record.json").read_text())
     assert record.made_from.keys() == {"manifest", "base", "photographs"}
     assert record.request["tuning"]["weights"] == {"name": "projections"}
     assert record.facts == {"base": job.model, "trained_on": "sample"}
 
-    def trained(epoch: int, step: int, log: Any) -> None:
+    def refuse(epoch: int, step: int, log: Any) -> None:
         raise AssertionError
 
-    train(job, on_step=trained)
+    train(job, on_step=refuse)
     with pytest.raises(InputError, match=r"learning_rate was 0\.01, is 0\.02"):
-        train(replace(job, recipe=tuning("projections", "learning_rate=0.02")), on_step=trained)
+        train(replace(job, recipe=tuning("projections", "learning_rate=0.02")), on_step=refuse)
 
 
 @pytest.mark.specification
@@ -261,8 +276,8 @@ def test_a_copy_finds_its_base_and_refuses_another(
         dual_encoders.load(f"tuned:{copied}", Usage())
 
 
-def test_a_record_that_no_training_wrote_is_refused(job: TuningJob) -> None:
-    train(job)
+def test_a_record_that_no_training_wrote_is_refused(finished_job: TuningJob) -> None:
+    job = finished_job
     record = (job.folder / "record.json").read_text()
     lora = {"name": "lora", "rank": 10**9}
     for change in (
@@ -338,8 +353,8 @@ def test_captions_are_read_in_the_prompt_of_the_training(job: TuningJob, tmp_pat
     assert json.loads((tmp_path / "exported" / "export.json").read_text())["prompt"] == "green {}"
 
 
-def test_a_tuned_encoder_is_tuned_once_more(job: TuningJob, tmp_path: Path) -> None:
-    train(job)
+def test_a_tuned_encoder_is_tuned_once_more(finished_job: TuningJob, tmp_path: Path) -> None:
+    job = finished_job
     again = replace(
         job, model=f"tuned:{job.folder}", recipe=tuning("lora"), folder=tmp_path / "twice"
     )
