@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
 from pages import PAGES, ROOT, SETTINGS
 
 from stages import cli
@@ -29,33 +27,27 @@ ELSEWHERE = {
     "losses.py",
 }
 """Files of the released code that ours is compared with."""
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@every_page
-def test_files_on_a_page_are_there(page: Path) -> None:
-    named = re.findall(rf"`({PLACE})`", page.read_text(encoding="utf-8"))
-    assert [
-        name
-        for name in named
-        if not any(word in name for word in USERS) and not (ROOT / name).exists()
-    ] == []
+def test_files_on_pages_are_there() -> None:
+    for page in PAGES:
+        named = re.findall(rf"`({PLACE})`", page.read_text(encoding="utf-8"))
+        ours = [name for name in named if not any(word in name for word in USERS)]
+        assert [name for name in ours if not (ROOT / name).exists()] == [], page
 
 
-@every_page
-def test_what_a_page_finds_in_a_file_stands_there(page: Path) -> None:
-    named = re.findall(rf"`(\w+)`\s+(?:of|in)\s+`({PLACE}\.py)`", page.read_text(encoding="utf-8"))
-    assert [
-        (name, file)
-        for name, file in named
-        if not re.search(rf"\b{name}\b", (ROOT / file).read_text(encoding="utf-8"))
-    ] == []
+def test_what_pages_find_in_a_file_stands_there() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, file in re.findall(rf"`(\w+)`\s+(?:of|in)\s+`({PLACE}\.py)`", text):
+            content = (ROOT / file).read_text(encoding="utf-8")
+            assert re.search(rf"\b{name}\b", content), (page, name, file)
 
 
-@pytest.mark.parametrize("file", [*SETTINGS, ROOT / "Makefile"], ids=lambda file: file.name)
-def test_code_that_settings_name_is_there(file: Path) -> None:
-    named = re.findall(rf"{PLACE}\.(?:py|md)\b", file.read_text(encoding="utf-8"))
-    assert [name for name in named if not (ROOT / name).exists()] == []
+def test_code_that_settings_name_is_there() -> None:
+    for file in (*SETTINGS, ROOT / "Makefile"):
+        named = re.findall(rf"{PLACE}\.(?:py|md)\b", file.read_text(encoding="utf-8"))
+        assert [name for name in named if not (ROOT / name).exists()] == [], file
 
 
 def test_pages_name_files_and_what_stands_in_them() -> None:
@@ -73,13 +65,13 @@ def options() -> set[str]:
     }
 
 
-@every_page
-def test_options_in_the_text_are_some_commands(page: Path) -> None:
-    text = re.sub(
-        r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL
-    )
-    named = re.findall(r"`(--[a-z][a-z-]*)", text)
-    assert sorted({*named} - options()) == []
+def test_options_in_texts_are_some_commands() -> None:
+    block = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    there = options()
+    for page in PAGES:
+        text = block.sub("", page.read_text(encoding="utf-8"))
+        named = re.findall(r"`(--[a-z][a-z-]*)", text)
+        assert sorted({*named} - there) == [], page
 
 
 def test_files_that_code_names_are_there() -> None:

@@ -66,13 +66,13 @@ def test_every_table_of_parts_is_listed() -> None:
     assert all(TABLES[kind].kind == kind for kind in TABLES)
 
 
-@pytest.mark.parametrize(("kind", "name"), PARTS)
-def test_every_part_declares_its_options(kind: str, name: str) -> None:
-    declared = TABLES[kind].declared(name)
-    assert issubclass(declared, Section)
-    assert declared is NoOptions or declared.__doc__
-    with pytest.raises(InputError, match="unknown option of the"):
-        TABLES[kind].options(name, {"not_an_option": 1})
+def test_every_part_declares_its_options() -> None:
+    for kind, name in PARTS:
+        declared = TABLES[kind].declared(name)
+        assert issubclass(declared, Section), (kind, name)
+        assert declared is NoOptions or declared.__doc__, (kind, name)
+        with pytest.raises(InputError, match=f"unknown option of the .*{re.escape(name)}"):
+            TABLES[kind].options(name, {"not_an_option": 1})
 
 
 def test_every_section_of_options_is_of_a_part() -> None:

@@ -31,21 +31,13 @@ def there(tmp_path: Path) -> list[foreign.Picture]:
     return images
 
 
+IMPORT = ("store", "import", "butd-tsv", "obj36.tsv")
+TO_STORE = (*IMPORT, "--manifest", "data/coco.parquet", "--out", "s.zarr")
+TO_REGION = (*IMPORT, "--dataset", "coco", "--feature", "region")
+
+
 def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
-    code, out, _ = pipeline(
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--dataset",
-        "coco",
-        "--feature",
-        "region",
-        "--as",
-        "butd-2-3",
-        "--dtype",
-        "float32",
-    )
+    code, out, _ = pipeline(*TO_REGION, "--as", "butd-2-3", "--dtype", "float32")
     assert code == 0
     assert (
         out.splitlines()[0] == "features/coco/region.zarr: 8 images imported, reported as butd-2-3"
@@ -121,8 +113,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
 def test_an_import_has_a_card_that_its_header_fills(
     pipeline: Cli, there: list[foreign.Picture]
 ) -> None:
-    wanted = ("--dataset", "coco", "--feature", "region", "--as", "butd-2-3")
-    assert pipeline("store", "import", "butd-tsv", "obj36.tsv", *wanted)[0] == 0
+    assert pipeline(*TO_REGION, "--as", "butd-2-3")[0] == 0
     store = Path("features/coco/region.zarr")
     code, _, err = pipeline("store", "export", "croissant", str(store), "--out", "cards")
     assert code == 0, err
@@ -157,16 +148,7 @@ def test_scans_folder_is_all_that_its_features_need(pipeline: Cli, tmp_path: Pat
 def test_without_a_recipe_and_with_the_settings_dtype(
     pipeline: Cli, there: list[foreign.Picture]
 ) -> None:
-    code, out, _ = pipeline(
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--manifest",
-        "data/coco.parquet",
-        "--out",
-        "s.zarr",
-    )
+    code, out, _ = pipeline(*TO_STORE)
     assert (code, out.splitlines()[0]) == (
         0,
         "s.zarr: 8 images imported, reported as butd-tsv-2-3x5",
@@ -182,13 +164,9 @@ def test_failures_are_told(
     (tmp_path / "obj36.tsv").write_text(
         "\n".join([*rows[1:], rows[0].replace(gone, "COCO_val2014_000000099999")])
     )
-    place = ("--manifest", "data/coco.parquet", "--out", "s.zarr")
-    assert f"1 of 8 images are missing or damaged, the first val2014/{gone}.jpg" in refused(
-        "store", "import", "butd-tsv", "obj36.tsv", *place
-    )
-    code, out, _ = pipeline(
-        "store", "import", "butd-tsv", "obj36.tsv", *place, "--on-error", "skip"
-    )
+    said = f"1 of 8 images are missing or damaged, the first val2014/{gone}.jpg"
+    assert said in refused(*TO_STORE)
+    code, out, _ = pipeline(*TO_STORE, "--on-error", "skip")
     lines = out.splitlines()
     assert (code, lines[:2]) == (
         0,
@@ -209,18 +187,7 @@ def test_failures_are_told(
 def test_a_damaged_import_is_repaired_by_importing_again(
     pipeline: Cli, refused: Callable[..., str], there: list[foreign.Picture]
 ) -> None:
-    command = (
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--manifest",
-        "data/coco.parquet",
-        "--out",
-        "s.zarr",
-        "-S",
-        "extract.shard_images=3",
-    )
+    command = (*TO_STORE, "-S", "extract.shard_images=3")
     pipeline(*command)
     whole = tree(Path("s.zarr"))
     file = Path("s.zarr/boxes/c/1/0/0")
@@ -237,18 +204,7 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
 ) -> None:
     store = Path("features/coco/region.zarr")
     extract = ("extract", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
-    pipeline(
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--dataset",
-        "coco",
-        "--feature",
-        "region",
-        "--as",
-        "butd-2-3",
-    )
+    pipeline(*TO_REGION, "--as", "butd-2-3")
     before = tree(store)
     code, out, err = pipeline(*extract)
     assert (code, "nothing to do, it was imported and is reported as butd-2-3" in out) == (
@@ -274,18 +230,7 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
 def test_a_rewritten_import_is_imported_already(
     pipeline: Cli, there: list[foreign.Picture]
 ) -> None:
-    command = (
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--dataset",
-        "coco",
-        "--feature",
-        "region",
-        "--if-changed",
-        "redo",
-    )
+    command = (*TO_REGION, "--if-changed", "redo")
     pipeline(*command)
     pipeline(
         "store",
@@ -302,104 +247,84 @@ def test_a_rewritten_import_is_imported_already(
 
 
 def test_the_network_of_an_import_is_not_known(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    pipeline(
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--manifest",
-        "data/coco.parquet",
-        "--out",
-        "s.zarr",
-    )
+    pipeline(*TO_STORE)
     with pytest.raises(InputError, match=r"features butd-tsv-2-3x5 were imported"):
         extractors.rebuild(ItemFormat.of(FeatureStore(Path("s.zarr"))))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+BAD_INPUT: list[tuple[tuple[str, ...], str]] = [
+    (
+        ("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco"),
+        "give --feature, or the store with --out",
+    ),
+    (
         (
-            ("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco"),
-            "give --feature, or the store with --out",
+            "store",
+            "import",
+            "scan",
+            ".",
+            "--dataset",
+            "coco",
+            "--feature",
+            "grid",
+            "--out",
+            "s.zarr",
         ),
+        "give --feature, or",
+    ),
+    (
         (
-            (
-                "store",
-                "import",
-                "scan",
-                ".",
-                "--dataset",
-                "coco",
-                "--feature",
-                "grid",
-                "--out",
-                "s.zarr",
-            ),
-            "give --feature, or",
+            "store",
+            "import",
+            "butd-tsv",
+            "obj36.tsv",
+            "--dataset",
+            "coco",
+            "--manifest",
+            "m",
+            "--out",
+            "s",
         ),
-        (
-            (
-                "store",
-                "import",
-                "butd-tsv",
-                "obj36.tsv",
-                "--dataset",
-                "coco",
-                "--manifest",
-                "m",
-                "--out",
-                "s",
-            ),
-            "leave out --dataset",
-        ),
-        (
-            ("store", "import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"),
-            "Missing argument 'SOURCE...'",
-        ),
-        (
-            ("store", "import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"),
-            "'hdf5'; there are: scan, butd-tsv",
-        ),
-        (
-            ("store", "import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"),
-            "nowhere: no such file or folder",
-        ),
-        (
-            ("store", "import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"),
-            "unknown data set 'm'",
-        ),
-        (
-            ("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"),
-            "data: exists, holds ",
-        ),
-        (
-            ("store", "export", "nowhere.zarr", "--split", "val", "--out", "precomp"),
-            "nowhere.zarr: no feature store there",
-        ),
-        (
-            ("store", "export", "nowhere.zarr", "--split", "dev", "--out", "precomp"),
-            "'dev'; there are: train, val, test",
-        ),
-    ],
-)
-def test_bad_input(
-    arguments: tuple[str, ...], said: str, refused: Callable[..., str], there: list[foreign.Picture]
-) -> None:
-    assert said in refused(*arguments)
+        "leave out --dataset",
+    ),
+    (
+        ("store", "import", "butd-tsv", "--dataset", "coco", "--out", "s.zarr"),
+        "Missing argument 'SOURCE...'",
+    ),
+    (
+        ("store", "import", "hdf5", "x", "--dataset", "coco", "--out", "s.zarr"),
+        "'hdf5'; there are: scan, butd-tsv",
+    ),
+    (
+        ("store", "import", "scan", "nowhere", "--dataset", "coco", "--out", "s.zarr"),
+        "nowhere: no such file or folder",
+    ),
+    (
+        ("store", "import", "scan", ".", "--manifest", "m.parquet", "--out", "s.zarr"),
+        "unknown data set 'm'",
+    ),
+    (
+        ("store", "import", "butd-tsv", "obj36.tsv", "--dataset", "coco", "--out", "data"),
+        "data: exists, holds ",
+    ),
+    (
+        ("store", "export", "nowhere.zarr", "--split", "val", "--out", "precomp"),
+        "nowhere.zarr: no feature store there",
+    ),
+    (
+        ("store", "export", "nowhere.zarr", "--split", "dev", "--out", "precomp"),
+        "'dev'; there are: train, val, test",
+    ),
+]
+
+
+def test_bad_input(refused: Callable[..., str], there: list[foreign.Picture]) -> None:
+    for arguments, said in BAD_INPUT:
+        assert said in refused(*arguments), arguments
 
 
 def test_export_of_single_images(pipeline: Cli, there: list[foreign.Picture]) -> None:
-    pipeline(
-        "store",
-        "import",
-        "butd-tsv",
-        "obj36.tsv",
-        "--manifest",
-        "data/coco.parquet",
-        "--out",
-        "s.zarr",
-    )
+    pipeline(*TO_STORE)
     for form, place in (("butd-tsv", "out/all.tsv"), ("folder", "out")):
         for again in ("", ", up to date"):
             code, out, err = pipeline(

@@ -141,11 +141,11 @@ def test_killed_between_data_and_ledger_and_resumed_it_is_bit_identical(
 ) -> None:
     whole = replace(tsv, store=tmp_path / "whole.zarr")
     import_features(whole)
+    write = ledger.write
     for shard in (0, 3):
         killed = replace(tsv, store=tmp_path / f"killed-{shard}.zarr")
         child = os.fork()
         if child == 0:
-            write = ledger.write
 
             def die(store: Path, entry: ledger.LedgerEntry, shard: int = shard) -> None:
                 if entry.shard == shard:
