@@ -105,6 +105,8 @@ def test_seeds_that_rank_different_directions_have_no_mean() -> None:
         run = of_one_direction(seed, way) | {"series": net, "seed": seed}
         runs.append((f"net-s{seed}", run))
     assert list(evaluated.told_over_seeds(runs)) == []
+    for form in (evaluated.to_table(runs), to_markdown(runs)):
+        assert "±" not in form
 
 
 def test_numbers_of_most_digits_fit_a_terminal() -> None:

@@ -215,7 +215,10 @@ def _unexplained(explanation: Explanation, what: str) -> str:
     nearest = ""
     if explanation.variants:
         distance = min(variant.distance for variant in explanation.variants)
-        nearest = f"; the nearest is {distance} off"
+        off = f"{distance} off"
+        if len(explanation.published) > 1:
+            off = f"at most {distance} off"
+        nearest = f"; the nearest is {off}"
     return (
         f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: the "
         "paper probably measured a different model (another seed or checkpoint, other photographs or "

@@ -98,7 +98,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         lines += text.to_text(_panel(systems), strong, width)
         lines += [wrapped(line, "  ") for line in _noted(results_of_pool)]
         lines.append("")
-        has_spread = has_spread or any("spread" in numbers for _, numbers in systems)
+        has_spread = has_spread or any(numbers.get("spread") for _, numbers in systems)
     if has_spread:
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
     if _with_intervals(results):

@@ -126,7 +126,7 @@ def _notes(results: Results) -> Iterator[Note]:
     for system, numbers in results:
         for remark in evaluated.remarks(numbers):
             yield Note(f"{system}: {remark}" if system else remark)
-    if any("spread" in numbers for _, numbers in evaluated.over_seeds(results)):
+    if any(numbers.get("spread") for _, numbers in evaluated.over_seeds(results)):
         yield Note(evaluated.SPREAD)
 
 

@@ -445,6 +445,8 @@ def test_the_table_says_the_largest_difference_from_a_published_number(
             for cell, number in zip(cells, published.values(), strict=True)
         ]
         assert Decimal(largest) == max(differences) < sum(differences)
+    smallest = min(Decimal(cells[-2]) for cells in lines)
+    assert f"the nearest is at most {smallest} off" in " ".join(str(found).split())
 
 
 def test_differences_change_choices_that_there_are() -> None:
