@@ -223,6 +223,12 @@ def test_a_store_of_captions_is_none_of_images(paths: Paths, scenes: Manifest) -
         training.stored(paths.features("sample", "tower"), scenes, SETTINGS.recipe("vse2ad"))
 
 
+@pytest.fixture
+def once(job: training.TrainingJob) -> training.TrainingJob:
+    """The head of a single epoch."""
+    return replace(job, training=job.training.model_copy(update={"epochs": 1, "decay_epoch": 1}))
+
+
 def test_a_head_trains_on_it_and_scores(
     job: training.TrainingJob, paths: Paths, scenes: Manifest
 ) -> None:
@@ -238,13 +244,13 @@ def test_a_head_trains_on_it_and_scores(
 
 
 def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(
-    job: training.TrainingJob, paths: Paths, scenes: Manifest, tmp_path: Path
+    once: training.TrainingJob, paths: Paths, scenes: Manifest, tmp_path: Path
 ) -> None:
-    training.train(job)
-    opened = training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
+    training.train(once)
+    opened = training.OpenHead.open(training.HeadUse(paths, once.folder, "sample"))
     val = opened.split("val")
     stored = opened.head.embed(opened.source, val)[1]
-    shutil.copytree(job.folder, tmp_path / "copied")
+    shutil.copytree(once.folder, tmp_path / "copied")
     shutil.rmtree(paths.root)
     copied = training.Head.open(tmp_path / "copied")
     np.testing.assert_allclose(copied.embed_captions(val.captions.tolist()), stored, atol=1e-5)
@@ -265,9 +271,9 @@ def test_captions_that_the_tower_cannot_read_are_left_out(
 
 
 def test_another_tower_is_refused(
-    job: training.TrainingJob, paths: Paths, scenes: Manifest
+    once: training.TrainingJob, paths: Paths, scenes: Manifest
 ) -> None:
-    training.train(job)
+    training.train(once)
     wide = replace(
         extraction_of(scenes, paths.features("sample", "tower")),
         if_changed="redo",
@@ -277,7 +283,7 @@ def test_another_tower_is_refused(
     with pytest.raises(
         InputError, match="its dimension is 7, the head was trained with 6; extract both alike"
     ):
-        training.OpenHead.open(training.HeadUse(paths, job.folder, "sample"))
+        training.OpenHead.open(training.HeadUse(paths, once.folder, "sample"))
 
 
 def test_the_commands_go_the_whole_road(
@@ -290,7 +296,8 @@ def test_the_commands_go_the_whole_road(
             "training.sample.captions=tower",
             "training.sample.dimension=16",
             "training.sample.batch_size=16",
-            "training.sample.epochs=2",
+            "training.sample.epochs=1",
+            "training.sample.steps=1",
             "training.sample.decay_epoch=1",
         ),
     )

@@ -47,6 +47,7 @@ SMALL = (
     "training.sample.dimension=8",
     "training.sample.batch_size=16",
     "training.sample.epochs=1",
+    "training.sample.steps=2",
     "training.sample.decay_epoch=1",
 )
 SETTINGS = settings.load(PARAMS, SMALL)

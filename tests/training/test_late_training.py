@@ -31,6 +31,7 @@ SMALL = (
     "word_dimension=8",
     "batch_size=16",
     "epochs=2",
+    "steps=4",
     "decay_epoch=1",
     "minimum_count=1",
 )
