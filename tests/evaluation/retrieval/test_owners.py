@@ -41,6 +41,8 @@ def name_of(node: ast.expr) -> str:
 
 def indexed_by_owners(code: str) -> Iterator[int]:
     """The lines in which an array is indexed by owners, or by some of them."""
+    if not any(name in code for name in OWNERS):
+        return
     for node in ast.walk(ast.parse(code)):
         index = node.slice if isinstance(node, ast.Subscript) else None
         if isinstance(index, ast.Subscript):
