@@ -20,6 +20,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -169,6 +170,7 @@ def serve(address: str, session: int) -> None:
     assert all((*drawing, *modules))
     import_ours()
     read_shipped()
+    end_nothing()
     mock.patch.object(os, "fsync", no_fsync).start()  # as in conftest.py
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
@@ -212,6 +214,15 @@ def read_shipped() -> None:
     from pipeline.foundation.settings import load, written
 
     load(written.template("params.yaml"))
+
+
+def end_nothing() -> None:
+    """Have commands not end what is imported here, which takes longer than many a command."""
+    from torch._dynamo.utils import dump_compile_times
+
+    atexit.unregister(dump_compile_times)
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
 
 
 def forget_ours() -> None:
