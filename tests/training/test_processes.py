@@ -18,17 +18,21 @@ from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
 from preloaded import Commands
 from test_step import PAIRS, batch, gradients, step
+from torch import nn
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
+from pipeline.make.dual_encoders.tuning.network import Scaled
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.vocabulary import Vocabulary
 from pipeline.make.training import checkpoint
 from pipeline.make.training.batches import Batch, Drawing, TrainingBatches
 from pipeline.make.training.processes import SeveralProcesses, launch
+from pipeline.make.training.step import TrainingStep
 
 ROOT = Path(__file__).parents[2]
+OBJECTIVES = ("triplet", "random_k", "scaled")
 
 
 def half(rank: int) -> Batch:
@@ -41,6 +45,17 @@ def half(rank: int) -> Batch:
     )
 
 
+def step_of(objective: str, pieces: int = 1) -> TrainingStep:
+    """A step by an objective; "scaled" has a scale and a bias that the network learns."""
+    if objective != "scaled":
+        return step("region", objective, pieces)
+    one = step("region", "infonce", pieces)
+    one.model.scale = nn.Parameter(torch.tensor(1.5, dtype=torch.float64))
+    one.model.bias = nn.Parameter(torch.tensor(-0.5, dtype=torch.float64))
+    one.objective = Scaled(one.objective, one.model.scale, one.model.bias)
+    return one
+
+
 def in_each(fabric: Any, folder: Path) -> None:
     """What each process does: the gradients and statistics of its share, for each way to embed and
     draw.
@@ -48,8 +63,8 @@ def in_each(fabric: Any, folder: Path) -> None:
     torch.set_num_threads(1)
     processes = SeveralProcesses(fabric)
     for pieces in (1, 2):
-        for objective in ("triplet", "random_k"):
-            one = step("region", objective, pieces)
+        for objective in OBJECTIVES:
+            one = step_of(objective, pieces)
             one.update.processes = processes
             torch.manual_seed(7 + processes.rank)  # as if dropout had drawn differently
             loss = one.gradients(half(processes.rank))["loss"]
@@ -66,8 +81,8 @@ def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> 
     Fabric(accelerator="cpu", devices=2, strategy=DDPStrategy(start_method=forkserver)).launch(
         in_each, tmp_path
     )
-    for objective in ("triplet", "random_k"):
-        alone = step("region", objective)
+    for objective in OBJECTIVES:
+        alone = step_of(objective)
         torch.manual_seed(7)
         loss = alone.gradients(batch())["loss"]
         expected = {
@@ -86,7 +101,8 @@ def test_gradients_are_those_of_one_process(forkserver: str, tmp_path: Path) -> 
                     atol=1e-6,
                     msg=lambda text, at=f"{file.name} {name}": f"{at}: {text}",
                 )
-    assert len(list(tmp_path.iterdir())) == 8
+        assert ("scale" in expected) is (objective == "scaled")
+    assert len(list(tmp_path.iterdir())) == 12
 
 
 @pytest.fixture(scope="module")
