@@ -137,6 +137,19 @@ def test_near_vectors_are_counted_once() -> None:
     assert "cosine of 0.99 or more: 1." in text
 
 
+def test_near_vectors_of_a_large_pool_are_those_of_all_its_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Vectors are compared three rows at a time; each pair counts once, by its rows in the pool."""
+    monkeypatch.setattr(duplicates, "CELLS", 90)
+    images = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
+    images[9] = images[28] = images[4]
+    images[21] = images[20] * 2
+    count, closest = duplicates.nearly_equal(images, 9)
+    assert sorted(pair[:2] for pair in closest) == [(4, 9), (4, 28), (9, 28), (20, 21)]
+    assert count == 4
+
+
 def test_folds_show_queries_of_the_whole_pool() -> None:
     text = plain(page(good(), rules=Protocol("3fold", folds=3)))
     assert "caption 15" in text

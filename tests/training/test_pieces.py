@@ -4,6 +4,7 @@ pieces.
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from counted import Counted
 
+from pipeline.foundation.compute.tasks import InProcess
 from pipeline.foundation.manifest import Split
 from pipeline.make.training import OpenHead, pieces
 
@@ -41,6 +43,31 @@ def test_a_split_is_cut_into_images_with_their_captions(monkeypatch: pytest.Monk
                 == np.flatnonzero(np.isin(split.caption_image, piece.images)).tolist()
             )
     assert 0 < numbers[1] < 12 * numbers[0]
+
+
+def test_pieces_of_what_differs_in_anything_are_computed_anew(tmp_path: Path) -> None:
+    def kept(versions: int = 1, device: str = "cpu", size: int = 8, **made_from: str) -> Any:
+        request = SimpleNamespace(versions=lambda: {"training": versions})
+        opened: Any = SimpleNamespace(
+            head=SimpleNamespace(artefact=SimpleNamespace(request=request))
+        )
+        asked = {"head": "a", "features": "b", **made_from}
+        return pieces.kept(tmp_path / "s.zarr", opened, device, size, asked)
+
+    def compute(task: Any, wanted: Any) -> dict[str, np.ndarray]:
+        return {"scores": np.ones(1)}
+
+    for change in (
+        {"head": "another"},
+        {"features": "others"},
+        {"versions": 2},
+        {"device": "cuda"},
+        {"size": 4},
+    ):
+        list(kept().run(compute, ["task"], InProcess()))
+        assert kept().read(0) is not None
+        other: Any = change
+        assert kept(**other).read(0) is None, change
 
 
 def test_a_head_takes_a_split_once_for_all_tasks() -> None:
