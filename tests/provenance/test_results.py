@@ -10,11 +10,13 @@ from typing import Any
 
 import invented_facts
 import pytest
-from invented_results import result
+from invented_results import SETTINGS, result
 
+from pipeline.foundation.artefacts import Reference
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.judged import Truth
 from pipeline.run.provenance import results
-from pipeline.run.provenance.results import Result
+from pipeline.run.provenance.results import EvaluateRequest, Result
 
 
 def measured(name: str, rsum: float, protocol: str = "all") -> Result:
@@ -98,6 +100,16 @@ def test_another_protocol_is_added_to_an_entry_that_was_measured_alike(tmp_path:
         "coco_1k": 90.0,
     }
     assert kept.request.protocols == [*kept.numbers] == [*kept.hits]
+    # Nor are those of an older version of the code, or of another system.
+    for change in (
+        {"versions": {"evaluation": 99}},
+        {"made_from": {"system": Reference(kind="scores", name="mine", identity="other")}},
+    ):
+        other = measured("mine", 70.0)
+        changed: Any = change
+        record = other.record.changed(**changed)
+        joined = Result(record, other.numbers, other.hits).sealed().with_protocols_of(kept)
+        assert [*joined.numbers] == ["all"], change
     # Numbers that were measured with other settings are not mixed with those of an entry.
     again = measured("mine", 80.0, "coco_5k")
     settings = again.request.settings.model_copy(update={"seed": 7})
@@ -109,3 +121,15 @@ def test_another_protocol_is_added_to_an_entry_that_was_measured_alike(tmp_path:
         ).sealed(),
     )
     assert [*results.read(file, results.COMMAND)["mine"].numbers] == ["coco_5k"]
+
+
+def test_results_say_by_which_judgements_they_were_measured(tmp_path: Path) -> None:
+    file = tmp_path / "judged.qrels"
+    digests = []
+    for content in ("1 0 2 1\n", "1 0 3 1\n"):
+        file.write_text(content)
+        request = EvaluateRequest.of("mine", ["all"], SETTINGS, Truth(qrels=file))
+        digests.append(request.judgements)
+    assert None not in digests
+    assert len({*digests}) == 2
+    assert EvaluateRequest.of("mine", ["all"], SETTINGS, Truth()).judgements is None

@@ -63,6 +63,13 @@ def test_rows_compete_within_their_group_and_ties_have_its_colour() -> None:
         (1, RSUM.key),
         (2, RSUM.key),
     }
+    sections = [
+        replace(row, header=replace(row.header, section=section))
+        for row, section in zip(
+            rows(RSUM, "500.0", "499.0", "600.0", groups="aaa"), "xxy", strict=True
+        )
+    ]
+    assert emphasis.best_of_groups(sections, [RSUM]).keys() == {(0, RSUM.key), (2, RSUM.key)}
     named = [
         ResultRow(RowHeader(("x",), group=group), {RSUM.key: Cell(Decimal("500.0"))})
         for group in ("RG", "RG", "RGP", "other")

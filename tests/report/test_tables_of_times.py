@@ -11,7 +11,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables import latex
 from pipeline.judge.tables.table import TableRequest
 from pipeline.run.report.tables.times_and_errors import printed_time
-from pipeline.run.report.throughput import scored_pairs
+from pipeline.run.report.throughput import Latency, scored_pairs
 
 TIMED: dict[str, Any] = {
     "latency": {
@@ -61,6 +61,22 @@ def test_an_evaluation_is_extrapolated_from_its_pairs() -> None:
         120_000,
         5_000_000,
     ]
+
+
+def test_an_evaluation_searches_in_both_directions() -> None:
+    """1,000 images: 1 s to embed them, 10 s for 5,000 captions, and two searches of 5 s each."""
+    latency = Latency.model_validate(
+        {
+            "images_per_second": 1000,
+            "encode": 0.002,
+            "search": {"100": 0.5, "1000": 0.001},
+            "pairs": 20,
+            "rerank": 0.1,
+        }
+    )
+    for method, seconds in (("EMB", 21), ("SEP/JOIN+CO", 21 + 600), ("CE", 25_000)):
+        found, is_extrapolated = latency.of_evaluation(method, 1000)
+        assert (found, is_extrapolated) == (pytest.approx(seconds), True), method
 
 
 def test_published_times_keep_their_marks_beside_measured_ones() -> None:

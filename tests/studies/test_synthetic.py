@@ -51,6 +51,19 @@ def test_patterns_by_hand(pattern: str, size: int, expected: list[float]) -> Non
     assert found.sum(1).tolist() == pytest.approx([1, 1])
 
 
+def test_sets_of_all_seen_sizes_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: set[int] = set()
+    coefficients = GPO.coefficients
+
+    def noted(gpo: GPO, counts: torch.Tensor, *others: Any) -> torch.Tensor:
+        trained.update(counts.tolist())
+        return coefficients(gpo, counts, *others)
+
+    monkeypatch.setattr(GPO, "coefficients", noted)
+    synthetic.train(next(iter(synthetic.DESIGNS)), "A", SMALL.model_copy(update={"steps": 12}))
+    assert trained == {4, 5, 6, 7, 8}
+
+
 def test_errors_are_root_mean_squares_over_the_sizes_they_name() -> None:
     gpo = GPO(4, GPOOptions(generator="interpolated"))  # a new one averages
     assert synthetic.errors(gpo, "A", SMALL) == pytest.approx(
