@@ -21,8 +21,10 @@ from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, holm, power
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference
+from stages import compare as comparing
 
 pytestmark = pytest.mark.slow
 
@@ -283,6 +285,27 @@ def test_items_are_aligned_by_id(pipeline: Any, rng: np.random.Generator) -> Non
     )
     rsum = compared(pipeline, f"{REGION}-s0", "shuffled.zarr")[0]["RSUM"]
     assert (rsum["difference"], rsum["p"]) == (0, 1)
+
+
+def test_ids_that_number_rows_and_columns_in_any_order_fit_a_matrix_without_ids(
+    rng: np.random.Generator,
+) -> None:
+    scores = rng.random((4, 8))
+    owner = np.arange(8) // 2
+    images = np.array([2, 0, 3, 1])
+    captions = rng.permutation(8)
+    matrix = System.of("matrix", scores, owner)
+    row_of_image = np.argsort(images)
+    listed = scores[np.ix_(images, captions)]
+    run = System.of("run", listed, row_of_image[owner[captions]], images, captions)
+    (first,), (second,) = comparing._fitting([[matrix], [run]])
+    aligned = comparing._like(first, second)
+    block = aligned.scores.block(slice(0, 4), slice(0, 8))  # type: ignore[union-attr]
+    np.testing.assert_array_equal(block, scores)
+    assert aligned.caption_image.tolist() == owner.tolist()
+    others = System.of("run", listed, row_of_image[owner[captions]], images + 1, captions)
+    with pytest.raises(InputError, match="matrix: has no ids, others have; name its --manifest"):
+        comparing._fitting([[matrix], [others]])
 
 
 def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None:

@@ -11,6 +11,7 @@ import pytest
 from read_examples import check
 from stand_ins import STAND_INS, pointed
 
+from pipeline.extensions.webdataset import reader
 from pipeline.foundation.manifest import Manifest, build
 from pipeline.foundation.manifest.examples import Example, as_json, picture, table, tar
 from pipeline.foundation.parts.errors import InputError
@@ -127,6 +128,25 @@ def test_tars_in_a_folder_are_said_not_to_be_fetched(
     stand_in(folder / "0.tar")
     with pytest.raises(InputError, match=re.escape(f"0.tar: {words}")):
         build("mine", folder, folder)
+
+
+def test_texts_outside_the_folder_and_long_ones_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "LARGEST_TEXT", 6)
+    folder = tmp_path / "photos"
+    (folder / "deep").mkdir(parents=True)
+    for name, text in (("1.txt", "a dog\n"), ("deep/2.txt", "a cat"), ("3.txt", "a horse")):
+        (folder / name).write_text(text)
+    (tmp_path / "secret").write_text("key")
+    (folder / "4.txt").symlink_to(tmp_path / "secret")
+    (folder / "5.txt").symlink_to(folder / "deep" / "2.txt")
+    read = reader._reading(folder)
+    for name, content in (("1.txt", b"a dog\n"), ("deep/2.txt", b"a cat"), ("5.txt", b"a cat")):
+        assert read(name) == content
+    for name in ("3.txt", "4.txt", "../secret"):
+        with pytest.raises(OSError, match="leaves the folder, or is too large"):
+            read(name)
 
 
 def test_a_pointer_is_no_caption(tmp_path: Path) -> None:
