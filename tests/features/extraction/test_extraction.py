@@ -128,10 +128,11 @@ def killed_at_every_write(job: extraction.ExtractionJob, folder: Path) -> None:
     gc.freeze()  # no child copies what is there
     whole = moments_of(replace(job, store=folder / "counted.zarr"))
     of_a_shard = [at for at, file in enumerate(whole) if "/c/1" in file or "/ledger/000001" in file]
-    for at in (whole.index(str(folder / "counted.zarr.creating")), *of_a_shard):
+    created = whole.index(str(folder / "counted.zarr.creating"))
+    for at in (created, *of_a_shard):
         cut = replace(job, store=folder / f"cut-{at}.zarr")
         assert not moments_of(cut, at)
-        if at == of_a_shard[-1]:
+        if at in (created, of_a_shard[-1]):
             assert not moments_of(cut, 2)  # and killed again
         assert moments_of(cut)
 
