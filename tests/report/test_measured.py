@@ -124,6 +124,22 @@ def test_a_reranked_row_says_so_and_is_not_compared_with_the_published_one() -> 
     assert [row.method for row in headline.rows] == labels
 
 
+def test_a_system_that_has_seen_all_queries_is_marked_and_does_not_compete() -> None:
+    best = system("coco", "coco_5k", r1=80.0)
+    record = only(best)["record"]
+    record["facts"] = invented_facts.rescored(record["facts"], "csls", "test").recorded()
+    measured = system("coco", "coco_5k", r1=60.0) | {"rescored": only(best)}
+    systems = read_metrics(measured)
+    headers = [
+        row.header
+        for row in result_rows.measured_rows(
+            systems, lambda one: result_rows.RowHeader((one.origin.recipe,)), {}
+        )
+    ]
+    marked = [result_rows.TRANSDUCTIVE in header.marks for header in headers]
+    assert (marked, [header.competes for header in headers]) == ([False, True], [True, False])
+
+
 @pytest.mark.parametrize("steps", [3, "rerank", ["rerank"], [{"k": 20}], None])
 def test_facts_that_cannot_be_read_are_refused(steps: Any) -> None:
     named = {"kind": "system", "name": "n", "place": "n", "made_from": "d"}
