@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import plans
@@ -10,6 +11,7 @@ import pytest
 
 from pipeline.foundation.artefacts import record as records
 from pipeline.run.provenance import results
+from stages import plan as stage
 
 pytestmark = pytest.mark.slow
 
@@ -53,6 +55,21 @@ def test_the_plan_of_evaluate_follows_its_seed_its_judgements_and_nothing_else(
 
 
 ENCODER = "run.encoders=[{name: mine, model: 'clip:models/clip', prompt: 'a {}'%s}]"
+
+
+def test_what_is_shown_follows_the_published_rows_that_are_shipped(
+    planned: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / "manifests"
+    (shipped / "published").mkdir(parents=True)
+    monkeypatch.setattr(stage, "resources", SimpleNamespace(files=lambda package: shipped))
+    plans_of_rows = []
+    for row in ("VSE,45.2", "VSE,45.3"):
+        (shipped / "published" / "table.csv").write_text(row)
+        plans_of_rows.append(planned())
+    before, after = plans_of_rows
+    changed = {step for step in before if before[step] != after[step]}
+    assert changed == {"tables", "figures", "report"}
 
 
 def test_the_plan_of_finetune_follows_its_recipe_and_its_model(planned: Any, refused: Any) -> None:
