@@ -56,6 +56,7 @@ def drawn(run: Path) -> Path:
     return run / "results" / "figures"
 
 
+@pytest.mark.specification
 def test_figures_whose_inputs_are_there_are_drawn_and_the_others_named(drawn: Path) -> None:
     names = ("negatives", "retrieved_images", "retrieved_captions")
     files = {

@@ -134,6 +134,7 @@ def test_captions_of_controls_and_of_nothing(
     )  # an image is never without words
 
 
+@pytest.mark.specification
 def test_nothing_is_fetched(reported: Any) -> None:
     text, tree, _ = reported
     addresses = [
@@ -183,6 +184,7 @@ def test_everything_has_a_name_for_a_screen_reader(reported: Any) -> None:
         )
 
 
+@pytest.mark.specification
 def test_numbers_and_intervals_are_those_of_the_metrics(reported: Any, evaluated: Path) -> None:
     _, tree, _ = reported
     scores = json.loads((evaluated / "results" / "metrics.json").read_text())[

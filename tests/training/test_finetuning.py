@@ -75,6 +75,7 @@ def network(folder: Path) -> dict[str, torch.Tensor]:
     return {name: value for name, value in tensors.items() if name.startswith("model.backbone.")}
 
 
+@pytest.mark.specification
 def test_the_first_epoch_leaves_the_network_and_the_second_trains_it(
     job: training.TrainingJob, scenes: Manifest
 ) -> None:

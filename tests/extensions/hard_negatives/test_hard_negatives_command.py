@@ -24,6 +24,7 @@ HEAD = "vse2ad-region-bigru-s0"
 
 
 @pytest.mark.usefixtures("project")
+@pytest.mark.specification
 def test_a_head_answers_swaps_and_the_file_of_them_alike(pipeline: Any) -> None:
     code, out, err = pipeline("lab", "hard-negatives", "--system", HEAD, "--save", "swaps.csv")
     assert code == 0, err

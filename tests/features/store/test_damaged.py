@@ -77,6 +77,7 @@ DAMAGED: dict[str, tuple[Callable[[Path], object], int]] = {
 }
 
 
+@pytest.mark.specification
 @pytest.mark.parametrize("name", DAMAGED)
 def test_what_is_damaged_is_made_again_and_nothing_else(
     store: Path, scenes: Manifest, name: str
