@@ -58,7 +58,7 @@ class Printed:
 
     def rounded(self, value: float, how: str) -> Decimal:
         """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
-        digit less).
+        digit less after the point).
 
         An exact half becomes what is printed, if that is one of its two neighbours.
         """
@@ -66,7 +66,9 @@ class Printed:
         if how == "truncated":
             return exact.quantize(self.unit, ROUND_DOWN)
         if how == "coarser":
-            return exact.quantize(self.unit * 10, ROUND_HALF_EVEN).quantize(self.unit)
+            digits = max(self.digits - 1, 0)
+            coarse = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN)
+            return coarse.quantize(self.unit)
         up = exact.quantize(self.unit, ROUND_HALF_UP)
         even = exact.quantize(self.unit, ROUND_HALF_EVEN)
         if up == self.number:

@@ -32,6 +32,23 @@ def test_numbers(text: str, expected: list[str]) -> None:
     assert (list(map(str, numbers)), row) == (expected, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "nearest", "truncated", "coarser"),
+    [
+        ("R@1=12.3", "58.4", "58.3", "58.0"),
+        ("R@1=12.34", "58.37", "58.36", "58.40"),
+        ("R@1=12", "58", "58", "58"),  # there is no digit less after the point
+    ],
+)
+def test_a_measured_number_is_rounded_as_the_published_one(
+    text: str, nearest: str, truncated: str, coarser: str
+) -> None:
+    (number,) = read(text)[0]
+    measured = {how: str(number.rounded(58.366, how)) for how in ("nearest", "truncated")}
+    assert measured == {"nearest": nearest, "truncated": truncated}
+    assert str(number.rounded(58.366, "coarser")) == coarser
+
+
 def test_a_row_of_a_shipped_table() -> None:
     numbers, row = read("vse_infty_table10:1")
     assert row is not None
