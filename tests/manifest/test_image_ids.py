@@ -54,6 +54,8 @@ COCO = ["train2014/COCO_train2014_000000000042.jpg", "val2014/COCO_val2014_00000
         (["36979.jpg", "1000092795.jpg"], [0, 1], ["0", "1"], [0, 1]),
         (["a/1.jpg", "b/1.jpg", "b/2.jpg"], [5, 6, 7], ["a/1", "b/1", "1", "2"], [0, 1, None, 2]),
         (["zoë.jpg", "two words.png"], [0, 1], ["two words", "zoë"], [1, 0]),
+        # By the file name and by the image id one is known each: file names come first.
+        (["1.jpg", "0.jpg"], [0, 1], ["1", "9"], [0, None]),
     ],
 )
 def test_rows(

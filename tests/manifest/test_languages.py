@@ -84,6 +84,13 @@ def test_multi30k_has_twelve_captions_an_image(clone: Path, below: str) -> None:
     assert built.table["caption_id"].is_unique
 
 
+def test_a_caption_of_multi30k_ends_at_a_line_feed_alone(clone: Path) -> None:
+    captions = [f"a\vdog\u2028and {number}\x85" for number in range(2)]
+    pack(clone / "data" / "task1" / "raw" / "test_2016_flickr.fr.gz", "\n".join(captions) + "\n")
+    test = manifest.build("multi30k", None, clone).split("test")
+    assert test.in_languages(["fr"]).captions.tolist() == captions
+
+
 def test_a_split_in_some_languages_is_that_of_a_manifest_with_them_alone(clone: Path) -> None:
     built = manifest.build("multi30k", None, clone)
     some = built.table[built.table["language"].isin(["cs", "de"])]
