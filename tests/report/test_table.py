@@ -6,7 +6,8 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, TableRow
+from pipeline.judge.tables.comma_separated import to_csv
+from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
 TWO = (Column("a"), Column("b"))
 
@@ -41,4 +42,20 @@ def test_headings_span_columns_of_one_parent_only() -> None:
     assert list(Panel(columns, ()).heading_rows()) == [
         [("", 1), ("COCO", 2), ("Flickr", 2)],
         [("", 1), ("Image", 2), ("Image", 1), ("", 1)],
+    ]
+
+
+def test_rows_below_a_rule_within_a_section_have_its_name_in_csv() -> None:
+    def group(value: str, title: str = "") -> RowGroup:
+        return RowGroup((TableRow((Cell(value), Cell(Decimal(1)))),), title)
+
+    first = Panel(TWO, (group("p"), group("q", "One"), group("r"), group("s", "Two")))
+    second = Panel(TWO, (group("t"),), key="other")
+    assert to_csv(Table("t", (first, second))).splitlines() == [
+        "test set,rows,a,b",
+        ",,p,1",
+        ",One,q,1",
+        ",One,r,1",
+        ",Two,s,1",
+        "other,,t,1",
     ]

@@ -34,6 +34,13 @@ def test_a_thumbnail_is_the_whole_photograph_and_never_enlarged(
     assert red[-(small[0] // 3) :].max() < 50
 
 
+def test_each_frame_of_a_strip_is_as_large_as_a_photograph() -> None:
+    strip = Image.new("RGB", (8 * 400, 200))
+    strip.info["columns"] = 8
+    _, data = html.data_uri(strip, 100).split(",")
+    assert Image.open(io.BytesIO(base64.b64decode(data))).size == (8 * 100, 50)
+
+
 def test_many_thumbnails_are_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (4, 90, 120, 3), np.uint8)
     pool = System.of("a", np.eye(4, dtype=np.float32), np.arange(4))

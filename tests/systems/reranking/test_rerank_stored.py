@@ -19,7 +19,7 @@ from pipeline.foundation.artefacts import code
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
-from pipeline.judge.systems.reranking import tuning
+from pipeline.judge.systems.reranking import shards, tuning
 from pipeline.judge.systems.reranking.base import PairSource
 from pipeline.judge.systems.reranking.record import made_from
 from pipeline.judge.systems.reranking.rerank import Job, rerank
@@ -121,6 +121,31 @@ def test_a_choice_is_taken_from_the_store_of_val_alone(stored: Stored, tmp_path:
     other = Paths(tmp_path).similarity("sample", "other", "test")
     with pytest.raises(InputError, match="of the split test; k and the weight are chosen on val"):
         rerank(replace(by_choice, path=other, tuned_on=by_choice.path))
+
+
+@pytest.mark.parametrize("key", ["manifest", "split"])
+def test_a_scorer_of_another_manifest_or_split_is_refused(
+    key: str, stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    retriever = stored("retriever")
+    other = SimpleNamespace(made_from={key: "another"})
+    monkeypatch.setattr(shards, "open_scorer", lambda *given: other)
+    with pytest.raises(InputError, match=f"scorer: its {key} is 'another', that of the retriever"):
+        rerank(replace(job(tmp_path, retriever, retriever), scorer=("system", "scorer")))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_that_are_not_finite_are_refused(
+    value: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = np.array([1, value, 2], np.float32)
+    scorer: Any = SimpleNamespace(score=lambda images, captions, check: scores)
+    source: Any = "source"
+    monkeypatch.setitem(shards._opened, ("mine", "m", source, "same"), scorer)
+    rows = np.arange(3)
+    shard = shards.Shard("mine", "m", source, "same", rows, rows + 10, rows + 20)
+    with pytest.raises(InputError, match=f"m: gives {value} for image 11 and caption 21"):
+        shards.score(shard, lambda: True)
 
 
 def test_each_k_up_to_all_scored_candidates_is_tried_once() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import saved
 
+from pipeline.foundation.artefacts import Reference
 from pipeline.foundation.evaluation.retrieval import as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
@@ -140,6 +141,22 @@ def test_scores_are_computed_again_from_the_bank_that_was_used_and_no_other(
     embed()
     with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
         stored.compute(source, made, made_from, paths)
+
+
+def test_a_bank_is_another_once_one_of_its_members_was_embedded_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    embedded = [
+        SimpleNamespace(path=Path(name), reference=Reference(kind="k", name=name, identity=name))
+        for name in ("first", "second")
+    ]
+    monkeypatch.setattr(stored, "_embedded", lambda source, paths: embedded)
+    source: Any = SimpleNamespace(similarity=as_similarity(np.zeros((3, 6))))
+    made = SimpleNamespace(rescorer="nnn", options={"neighbours": 1, "weight": 1.0})
+    for kept in embedded:
+        used = {"bank": kept.reference}
+        with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
+            stored.compute(source, made, used, Paths(Path()))  # type: ignore[arg-type]
 
 
 def test_the_weights_are_the_ensembles() -> None:

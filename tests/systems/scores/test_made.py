@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.judge.systems.scores.made import OfEncoder, OfGiven, Unknown, read
+from pipeline.judge.systems.scores.made import OfEncoder, OfGiven, Unknown, facts, read
 from tests import invented_facts
 
 MEMBERS = [{"head": "a", "checkpoint": "a"}, {"head": "b", "checkpoint": "b"}]
@@ -64,6 +64,15 @@ def test_nothing_is_said_of_what_a_kind_does_not_know() -> None:
         assert (made.features, made.untrained, made.left_out, made.protocol) == ({}, [], [], None)
         assert made.training_data == made.dataset
         assert made.recorded().keys() == {"kind", *type(made).model_fields}, kind
+
+
+def test_a_setting_that_one_of_two_members_has_is_a_difference() -> None:
+    plain, with_margin = (
+        facts.Member(head="a", settings=settings) for settings in ({"k": 1}, {"k": 1, "margin": 2})
+    )
+    assert facts.differences([plain], [with_margin]) == "margin None and 2"
+    assert facts.differences([with_margin], [plain]) == "margin 2 and None"
+    assert facts.differences([with_margin], [with_margin]) == ""
 
 
 def test_seeds_of_one_system_differ_in_nothing_else() -> None:

@@ -257,7 +257,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "large": (np.arange(IMAGES, dtype=np.uint64) + np.uint64(2**63), "save such ids as texts"),
     "objects": (np.array([None, *range(1, IMAGES)], object), "holds a pickle"),
     "empty": (np.array(["", *map(str, range(1, IMAGES))]), "row 1 of its image ids is empty"),
-    "twice": (np.array([0, *range(IMAGES - 1)]), "has the image id 0 twice"),
+    "twice": (np.array([3, *range(IMAGES - 1, 0, -1)]), "has the image id 3 twice"),
     "too few": (np.arange(IMAGES - 1), "has 29 image ids for 30 images"),
     "two columns": (np.zeros((IMAGES, 2), "M8[s]"), "save ids as one column"),
     "two columns of whole numbers": (
