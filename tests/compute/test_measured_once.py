@@ -40,6 +40,14 @@ def test_processes_go_by_the_first_measurement(
     assert json.loads(file.read_text()) == {measured.cpu(): {"speed": 1.16}}
 
 
+def test_each_precision_is_measured_by_itself(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([(2.0, 1.0), (1.0, 4.0)])
+    monkeypatch.setattr(measured, "_known", {})
+    monkeypatch.setattr(measured, "least_seconds", lambda *functions: next(seconds))
+    monkeypatch.setattr(half, "SIDE", 2)
+    assert [half.slowdown(name) for name in ("bf16", "fp16", "bf16")] == [2, 0.25, 2]
+
+
 def test_who_measured_meanwhile_is_first(
     file: Path, in_a_new_process: Callable[[], float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

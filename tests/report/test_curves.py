@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from jinja2 import Environment, PackageLoader
 
 from pipeline.foundation.settings.features import FEATURES
-from pipeline.run.report.page.charts import ticks
+from pipeline.run.report.page.charts import curves, ticks
 
 PAGE = files("pipeline.run.report.page")
 
@@ -33,3 +35,11 @@ def test_every_feature_has_a_marker_of_its_own() -> None:
 
 def test_an_axis_of_one_value_has_a_length() -> None:
     assert ticks(294.0, 294.0, 5) == [293, 293.5, 294, 294.5, 295]
+
+
+def test_of_epochs_with_the_largest_rsum_the_first_is_marked() -> None:
+    request = SimpleNamespace(name="vse2ad", text="bigru", feature="grid", seed=0)
+    history = [{"RSUM": rsum} for rsum in (1.0, 3.0, 2.0, 3.0)]
+    head: Any = SimpleNamespace(request=request, history=history)
+    (chart,) = curves([head])
+    assert [line.best for line in chart.lines] == [1]

@@ -29,7 +29,7 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.make.heads import pooling
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.report import figures
-from pipeline.run.report.examples import Gallery
+from pipeline.run.report.examples import Gallery, examples
 from pipeline.run.report.page import charts
 
 RELEASED = ADOPT | {"count": "released"}
@@ -319,6 +319,12 @@ def gallery(opened: Any = None) -> Gallery:
         ["x", "y", "z"],
         opened or (lambda row: Image.new("RGB", (40 + row, 20), "navy")),
     )
+
+
+def test_a_right_image_in_the_last_shown_place_is_not_missed() -> None:
+    for shown, missed in ((2, {4, 5}), (3, set())):
+        found = examples(gallery(), "t2i", 9, shown)
+        assert [{example.query for example in part} for part in found] == [{0, 1, 2, 3}, missed]
 
 
 @pytest.mark.slow

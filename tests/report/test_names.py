@@ -92,3 +92,9 @@ def test_a_dual_encoder_that_was_trained_on_is_not_called_zero_shot(
     encoder: dict[str, Any], name: str
 ) -> None:
     assert names.dual_encoder("mine", encoder) == name
+
+
+def test_a_network_in_lower_precision_is_not_the_papers() -> None:
+    image = {"name": "butd-36", "engine": "butd-36", "weights": "butd-36"}
+    assert names.network("region", "butd-36", image) == "BUTD"
+    assert names.network("region", "butd-36", image | {"precision": "bf16"}) == names.OTHER

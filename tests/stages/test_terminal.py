@@ -68,6 +68,19 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(clock: list[float], 
     assert re.fullmatch(r"extract grid: 200 of 200 images in 0:0\d:\d\d", lines[-1])
 
 
+def test_the_time_left_is_that_of_what_is_left(clock: list[float], capfd: Any) -> None:
+    with Progress("head", "step", 100) as bar:
+        clock[0] = 31.0
+        for _ in range(2):
+            bar.update(40)
+    for line in capfd.readouterr().err.splitlines()[:2]:
+        form = r"head: (\d+) of 100 steps, ([\d.]+) steps/s, 0:(\d\d):(\d\d) left"
+        shown = re.fullmatch(form, line)
+        assert shown is not None, line
+        done, rate, minutes, seconds = map(float, shown.groups())
+        assert (60 * minutes + seconds) * rate == pytest.approx(100 - done, rel=0.05)
+
+
 def test_what_is_quickly_done_says_nothing(capfd: Any) -> None:
     with Progress("rank", "query", 3) as bar:
         bar.update(3)

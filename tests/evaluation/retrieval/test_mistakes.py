@@ -147,6 +147,12 @@ def test_scores_that_can_be_compared_get_no_note(name: str) -> None:
     assert notes(COMPARABLE[name]) == []
 
 
+def test_scores_whose_right_answers_are_last_in_one_direction_alone_are_not_reversed() -> None:
+    random = np.random.default_rng(3).random
+    for offsets in (random((IMAGES, 1)), random((1, IMAGES * EACH))):
+        assert "--distance" not in " ".join(notes(10 * offsets - RIGHT))
+
+
 def test_scores_that_were_corrected_here_may_be_scaled() -> None:
     relevance = Relevance.of_owner(OWNER, IMAGES)
     scores = softmax(20 * EXACT, 1)

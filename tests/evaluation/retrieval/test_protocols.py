@@ -122,6 +122,13 @@ def test_folds_follow_the_map_not_the_position_of_captions() -> None:
         evaluate(scores, owner, Protocol("sevenths", folds=7))
 
 
+def test_captions_of_no_image_are_candidates_in_every_fold() -> None:
+    owner = np.array([3, -1, 0, 2, -1, 1])
+    first, second = Protocol("halves", folds=2).parts(owner, 4)
+    assert (first[0].tolist(), first[1].tolist()) == ([0, 1], [1, 2, 4, 5])
+    assert (second[0].tolist(), second[1].tolist()) == ([2, 3], [0, 1, 3, 4])
+
+
 def test_a_fold_without_queries_of_a_direction_is_refused() -> None:
     """Images without captions, and judgements of some images alone, may leave a fold with none."""
     rows = np.arange(8) // 2
