@@ -4,6 +4,7 @@ seconds.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 from collections.abc import Iterator
@@ -43,10 +44,8 @@ def pytest_collection_finish() -> None:
     gc.enable()
     gc.collect()
     gc.freeze()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # else libraries tell at the end of leaks that are none
+    # Else libraries tell at the end of leaks that are none; earlier, pytest would look through all.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,10 +4,12 @@ sentence-transformers.
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -95,6 +97,17 @@ def trained(
         )
     )
     return training.Head.open(folder)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _operators_are_read_once() -> Iterator[None]:
+    """The exporter reads all that it knows for each graph, which takes as long as the graph."""
+    from torch.onnx._internal.exporter._registration import ONNXRegistry  # takes seconds
+
+    once = staticmethod(functools.cache(ONNXRegistry.from_torchlib))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", once)
+        yield
 
 
 @pytest.fixture
