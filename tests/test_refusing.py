@@ -49,6 +49,18 @@ def test_where_bytes_may_raise_anything_refusals_pass_as_they_are() -> None:
         raise InputError("x")
 
 
+def test_too_little_memory_is_no_bad_input() -> None:
+    """A damaged file may ask for too much memory: where that is named, it is refused."""
+    lacking = RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes")
+    for error in (MemoryError(), lacking, RuntimeError("can't allocate memory: 9 bytes")):
+        for kinds in (Exception, (Exception, KeyError)):
+            with pytest.raises(type(error)) as raised, refusing(kinds, "damaged"):
+                raise error
+            assert raised.value is error
+        with pytest.raises(InputError, match="damaged"), refusing(ANYTHING, "damaged"):
+            raise error
+
+
 @pytest.mark.parametrize("name", ["meta", "nowhere", "cuda:99"])
 def test_a_device_that_does_not_compute_here_is_refused(name: str) -> None:
     with pytest.raises(InputError, match=f"device '{name}' is not available; use cpu"):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import invented_heads
 
-from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.artefacts import Record, Reference, record as records
 from pipeline.foundation.files.compared import Step
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.requests import EmbedRequest
 from pipeline.make.training.artefact import HeadArtefact
-from pipeline.run.provenance import of_head
+from pipeline.run.provenance import of_head, walk
 from pipeline.run.provenance.context import Context
 from pipeline.run.provenance.walk import HEAD, Link, behind
 
@@ -61,3 +62,16 @@ def test_a_head_is_not_the_one_that_another_was_trained_from_once_it_was_trained
     second = trained(tmp_path, "second", first)
     records.update(first, facts=records.load(first).facts | {"vocabulary": "another"})
     assert verdicts(second).count("differs") == 1
+
+
+def test_embeddings_of_one_name_are_told_apart_by_their_identity(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    for dataset in ("one", "other"):
+        place = paths.encoded(dataset, "encoder")
+        place.mkdir(parents=True)
+        made = Record(kind=EmbedRequest.kind, facts={"dataset": dataset}, finished=True)
+        identity = records.save(place, made).identity
+        reference = Reference(kind=made.kind, name="encoder", identity=identity)
+        assert walk._vectors(paths, "none", reference) == place
+    lost = Reference(kind=EmbedRequest.kind, name="encoder", identity="lost")
+    assert walk._vectors(paths, "none", lost) == paths.encoded("none", "encoder")

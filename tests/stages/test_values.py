@@ -96,7 +96,7 @@ def test_what_is_no_number_is_one_line(refused: Refused, words: tuple[str, ...])
     assert "finite" in refused(*words)
 
 
-def test_lists_have_no_empty_names(refused: Refused) -> None:
+def test_lists_have_no_empty_names_and_none_twice(refused: Refused) -> None:
     for words in (
         ("tables", "--columns", ""),
         ("tables", "--columns", ","),
@@ -104,6 +104,7 @@ def test_lists_have_no_empty_names(refused: Refused) -> None:
         ("manifest", ""),
         ("compare", "a", ""),
         ("compare", "b,,c", "a"),
+        ("tables", "--columns", "r1,rsum,r1"),
         ("settings", ""),
     ):
         assert "empty" in refused(*words) or "one comma" in refused(*words)

@@ -162,6 +162,15 @@ def test_augmentation_changes_the_share_it_is_told() -> None:
         assert len(augment([[7]], 0.99, text, rng)) == 1  # a caption never becomes empty
 
 
+def test_a_word_is_replaced_by_a_word_alone() -> None:
+    """Never by padding, a caption's start or its end; by the mask where there is no word."""
+    words = Vocabulary((*SPECIAL, "a", "dog", "runs"))
+    names = np.array(words.words)[BiGRUText(words).others]
+    assert names.tolist() == ["a", "dog", "runs"]
+    none = numbered(0)
+    assert none.others.tolist() == [none.mask]
+
+
 def test_a_word_of_pieces_is_masked_dropped_and_replaced_as_one() -> None:
     text, rng = numbered(1000), np.random.default_rng(0)
     caption = [[900 + word] * 3 for word in range(50)]

@@ -35,6 +35,13 @@ def test_a_share_of_the_captions_exchange_their_images(share: float) -> None:
     ).mean() > 0.98  # a smaller share lies within a larger one
 
 
+def test_each_seed_mismatches_other_captions() -> None:
+    """Captions that two seeds choose are as many as two independent choices have in common."""
+    for share in (0.2, 0.6):
+        one, other = (sampling.drawn(OWN, share, seed) != OWN for seed in (0, 1))
+        assert (one & other).mean() == pytest.approx(share**2, abs=0.03)
+
+
 def test_an_index_file_is_read_as_the_released_codes_write_it(
     scenes: Manifest, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from torchvision import models
 from torchvision.models import detection, get_model
 from torchvision.transforms.functional import pil_to_tensor
 
+from pipeline.extensions.detector.pooling import FeatureMap
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make.features import extractors
@@ -678,3 +679,11 @@ def test_a_map_of_a_part_of_the_photograph_is_refused(tmp_path: Path) -> None:
         match="map_size 100: is no whole number of the patches of test_vit; set it to 96 or 112",
     ):
         build(boxes=str(tmp_path / "boxes.npz"), map_network="test_vit", map_size=100)
+
+
+def test_a_box_of_a_sloping_map_has_the_value_at_its_centre() -> None:
+    """Cell j's centre is at j + 0.5 cells, as RoIAlign and Mask R-CNN have it."""
+    down, across = torch.meshgrid(torch.arange(9.0), torch.arange(12.0), indexing="ij")
+    slopes = FeatureMap(torch.stack([across, down]) + 0.5, 4, (0.25, 0.25))
+    boxes = torch.tensor([[8.0, 4, 24, 20], [6, 10, 34, 14]])  # pixels, four a cell
+    assert slopes.pooled(boxes).tolist() == [[4, 3], [5, 3]]

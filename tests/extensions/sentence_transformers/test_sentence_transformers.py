@@ -23,7 +23,7 @@ from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.make import dual_encoders
-from pipeline.make.dual_encoders import record
+from pipeline.make.dual_encoders import per_token, record
 from pipeline.make.dual_encoders.base import Usage
 
 pytestmark = pytest.mark.slow
@@ -324,6 +324,15 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
         warnings.simplefilter("error", InputWarning)
         (folder / "model.safetensors").write_bytes(content)
         load(folder)
+
+
+def test_padding_is_no_item_that_a_word_may_fit_best() -> None:
+    images = np.array([[[-1, 0], [0, 0]], [[-1, 0], [0.5, 1]]], np.float32)
+    captions = np.array([[[1, 0], [0, 0]], [[1, 0], [0, 1]]], np.float32)
+    sums = per_token._compared(images, captions, "maxsim")
+    assert sums.tolist() == [[-1, -1], [0.5, 1.5]]
+    means = per_token._compared(images, captions, "meanmaxsim")
+    assert means.tolist() == [[-1, -0.5], [0.5, 0.75]]
 
 
 @pytest.mark.parametrize("similarity", ["maxsim", "meanmaxsim"])
