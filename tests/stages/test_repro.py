@@ -56,7 +56,7 @@ class Run:
 
     def replanned(self) -> set[str]:
         """The stages that depend on a file of the plan of which dvc.lock has another digest. A file
-        that no stage there depends on stands for itself.
+        that no stage depends on is named by its own name.
         """
         digests = {}
         for file in (self.folder / "results" / "plan").rglob("*.json"):

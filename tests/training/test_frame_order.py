@@ -78,18 +78,21 @@ def right_ways(head: training.Head, table: Manifest, store: FeatureStore, shuffl
         clips = head.model.embed_images(
             Side(torch.from_numpy(items).float(), torch.from_numpy(counts))
         ).numpy()
-    told, opposite, of_clip = [], [], []
+    captions_in_order = []
+    captions_reversed = []
+    of_clip = []
     for caption, clip in zip(part.captions, part.caption_image.tolist(), strict=True):
         movement = MOVEMENTS[choose(0, int(part.image_ids[clip]))]
         for phrase, other in zip(
             movement.phrases, MOVEMENTS[movement.opposite].phrases, strict=True
         ):
             if phrase in caption:
-                told.append(caption)
-                opposite.append(caption.replace(phrase, other))
+                captions_in_order.append(caption)
+                captions_reversed.append(caption.replace(phrase, other))
                 of_clip.append(clip)
-    assert len(told) == 2 * len(part.image_ids)
-    nearer = head.embed_captions(told, 64) - head.embed_captions(opposite, 64)
+    assert len(captions_in_order) == 2 * len(part.image_ids)
+    in_order = head.embed_captions(captions_in_order, 64)
+    nearer = in_order - head.embed_captions(captions_reversed, 64)
     return float(((clips[of_clip] * nearer).sum(axis=1) > 0).mean())
 
 

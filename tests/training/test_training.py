@@ -109,7 +109,7 @@ class Cut(Exception):
 def test_cut_anywhere_and_resumed_it_is_bit_identical(
     job: training.TrainingJob, whole: dict[str, bytes]
 ) -> None:
-    """Cut four times: each run goes on with what the one before has left."""
+    """Stopped four times; each time training resumes from the checkpoint."""
     for moment in ((1, 4), (2, 1), (2, 5), (3, 3)):
 
         def cut(epoch: int, step: int, log: object, moment: tuple[int, int] = moment) -> None:
