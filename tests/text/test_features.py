@@ -28,6 +28,7 @@ from pipeline.make import training
 from pipeline.make.features import extraction
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore, StoreError, ledger, verify
+from pipeline.make.features.store.item_format import ItemFormat
 from pipeline.make.features.store.rewrite import rewrite
 from pipeline.make.text.features import FeatureText
 from pipeline.run.provenance import references
@@ -241,6 +242,20 @@ def test_a_head_trains_on_it_and_scores(
     found = evaluate(retrieval.Embeddings(images, captions), val.caption_image)
     assert found.rsum == pytest.approx(state.history[state.best - 1]["RSUM"])
     np.testing.assert_allclose(np.linalg.norm(captions, axis=1), 1, atol=1e-5)
+
+
+def test_a_digest_says_which_feature_it_is_and_how_it_was_made() -> None:
+    made = ItemFormat({"engine": "text-tower", "settings": {}}, 4, 6, "float16", False)
+    digest = FeatureText("tower", made).digest
+    assert FeatureText("tower", replace(made, place={"weights": "elsewhere"})).digest == digest
+    others = [
+        FeatureText("tower2", made),
+        FeatureText("tower", replace(made, made={**made.made, "settings": {"width": 7}})),
+        FeatureText("tower", replace(made, items=5)),
+        FeatureText("tower", replace(made, dimension=7)),
+        FeatureText("tower", replace(made, dtype="float32")),
+    ]
+    assert len({digest, *(other.digest for other in others)}) == 6
 
 
 def test_new_captions_are_computed_by_the_tower_from_the_folder_alone(

@@ -43,6 +43,7 @@ def test_words() -> None:
     [
         ("The dog's ball.", "the dog 's ball ."),
         ("He can't, I'm told; they'll go", "he ca n't , i 'm told ; they 'll go"),
+        ("She'd say we've seen what they're", "she 'd say we 've seen what they 're"),
         ("A t-shirt at 7:30 o'clock...", "a t-shirt at 7 : 30 o'clock ..."),
         ('A sign says "stop" ("go")', "a sign says `` stop '' ( `` go '' )"),
         ("red, white and blue & yellow", "red , white and blue & yellow"),
@@ -63,6 +64,12 @@ def test_vocabulary_counts_and_orders() -> None:
     assert Vocabulary.of(["b b a"]).digest != vocabulary.digest
     for captions in (["d b c", "c a"], ["a c", "c b d"]):  # of equal counts: by the alphabet
         assert Vocabulary.of(captions).words == (*SPECIAL, "c", "a", "b", "d")
+
+
+def test_numbers_are_words_that_may_be_unknown_and_punctuation_marks_are_none() -> None:
+    vocabulary = Vocabulary.of(["a dog , 7"])
+    assert vocabulary.unknown("3 cats, a dog: 7!") == (["3", "cats"], 5)
+    assert vocabulary.unknown("!, : -") == ([], 0)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,8 @@ def scan(folder: Path, tree: Any) -> Path:
 
 
 def test_scans_vocabulary_keeps_its_order(tmp_path: Path) -> None:
-    numbers = {"<pad>": 0, "<start>": 1, "<end>": 2, "<unk>": 3, "zebra": 4, "'s": 5, "a": 6}
+    words_in_order = [*SPECIAL[:4], "zebra", "'s", "a"]
+    numbers = {word: words_in_order.index(word) for word in sorted(words_in_order)}
     file = scan(tmp_path, {"word2idx": numbers, "idx2word": {}, "idx": 7})
     vocabulary = Vocabulary.of_scan(file)
     assert vocabulary.words == (*SPECIAL, "zebra", "'s", "a")
@@ -135,7 +143,9 @@ def test_what_is_read_of_a_caption_has_an_end() -> None:
     text = numbered(10)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("default")
-        captions = encode(text, ["3 " * 10_000, "3 " * 254, "3 " * 20_000])
+        fitting = encode(text, ["3 " * 254])
+        assert not said, "a caption that just fits is not cut"
+        captions = [*encode(text, ["3 " * 10_000, "3 " * 20_000]), *fitting]
     (warning,) = said
     assert (
         str(warning.message)

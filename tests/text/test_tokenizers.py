@@ -123,6 +123,15 @@ def test_a_heads_words_are_always_split_as_they_were_learnt(tmp_path: Path) -> N
         BiGRUText.learn(["a"], TRAINING.model_copy(update={"tokenizer": "word"}))
 
 
+def test_one_caption_without_blanks_has_all_captions_split_so() -> None:
+    for captions in (["a dog", "两只狗"], ["两只狗", "a dog"], ["a dog", "a cat", "狗"]):
+        vocabulary = Vocabulary.of(captions)
+        assert vocabulary.tokenizer == "unicode"
+        assert {"a", "dog", "狗"} <= {*vocabulary.words}
+    assert Vocabulary.of(["a dog", "ein Mädchen"]).tokenizer == "words"
+    assert Vocabulary.of([]).tokenizer == "words"
+
+
 def test_both_unicode_forms_of_a_letter_are_one_word() -> None:
     composed = "Ein Mädchen im Café"
     split = normalize("NFD", composed)

@@ -15,7 +15,7 @@ from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.vocabulary import Vocabulary, read_vectors
 
 WORDS = {"dog": 5, "cat": 6, "naïve": 7, "at": 8}
-LINES = "the 0.1 0.2 0.3\ncat 1 -2 3e-1\nnaïve 4 5 6\nat name@domain.com 7 8 9\nat 1 1 1\ncat 9 9 9\nend 1 2 3"
+LINES = "the 0.1 0.2 0.3\nCat 7 7 7\ncat 1 -2 3e-1\nnaïve 4 5 6\nat name@domain.com 7 8 9\nat 1 1 1\ncat 9 9 9\nend 1 2 3"
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -44,6 +44,10 @@ def test_the_first_line_of_a_word_counts_and_words_with_blanks_are_other_words(
         (
             "400000 3\ndog 1 2 3\n",
             "line 1 is a header of word2vec or fastText, not a word; delete it",
+        ),
+        (
+            "dog 1 2 3 4\nthe 1 2 3 4\n",
+            "has vectors of 4 numbers in line 1; set training.NAME.word_dimension to that, it is 3",
         ),
         ("the 1 2 3\ndog 1 2\n", "has vectors of 2 numbers in line 2"),
         ("the 1 2 3\ndog 1 two 3\n", "line 2 does not hold numbers alone"),

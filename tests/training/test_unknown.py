@@ -72,6 +72,7 @@ def test_of_word_pieces_the_unknown_ones_count(tmp_path: Path) -> None:
         [3, 3],
         [0, 0],
     ]
+    assert text.unknown("a red红 红色 circles") == (["红色"], 4), "one piece of red红 is known"
 
 
 @pytest.mark.parametrize("caption", ["", "dog dog"])
