@@ -171,7 +171,7 @@ def serve(address: str, session: int) -> None:
     import_ours()
     read_shipped()
     end_nothing()
-    mock.patch.object(os, "fsync", no_fsync).start()  # as in conftest.py
+    mock.patch.object(os, "fsync", no_fsync).start()  # as in surroundings.py
     gc.freeze()  # else every child copies these modules' memory as its collector walks through them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that answer
     listening = socket.socket(socket.AF_UNIX)
