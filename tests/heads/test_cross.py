@@ -90,9 +90,7 @@ def test_a_pair_is_one_sequence_through_berts_own_parts(
         cross(checkpoint, image_norm=image_norm),
         AutoModel.from_pretrained(checkpoint).eval(),
     )
-    model.bert.LayerNorm = (
-        torch.nn.LayerNorm(16, eps=1e-12).requires_grad_(False) if image_norm else None
-    )
+    batch["items"] *= 0.01  # so that the normalisation's epsilon counts
     found = scored(model, batch)
     for row, (caption, image) in enumerate(zip(batch["caption"], batch["image"], strict=True)):
         words = bert.embeddings(
@@ -131,6 +129,27 @@ def test_padding_and_the_rest_of_a_batch_have_no_effect(
     for row in range(5):
         alone = {**batch, "caption": batch["caption"][[row]], "image": batch["image"][[row]]}
         torch.testing.assert_close(scored(model, alone)[0], found[row], atol=1e-5, rtol=0)
+
+
+def test_each_dropout_changes_scores_in_training_alone(
+    checkpoint: Path, batch: dict[str, torch.Tensor]
+) -> None:
+    model = cross(checkpoint)
+    expected = scored(model, batch)
+    dropouts = {
+        name: part for name, part in model.named_modules() if isinstance(part, torch.nn.Dropout)
+    }
+    # The embeddings', the items', the classifier's, and three of each layer.
+    assert len(dropouts) == 3 + 3 * len(model.bert.encoder.layer)
+    assert {part.p for part in dropouts.values()} == {0.1}
+    for part in dropouts.values():
+        part.p = 0.0
+    for name, part in dropouts.items():
+        part.p = 0.5
+        assert not torch.allclose(scored(model.train(), batch), expected, atol=1e-5), name
+        torch.testing.assert_close(scored(model.eval(), batch), expected)
+        part.p = 0.0
+    torch.testing.assert_close(scored(model.train(), batch), expected)
 
 
 @pytest.mark.slow

@@ -71,6 +71,7 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
             torch.cat([items, torch.full((3, 2, 6), 7.0)], 1),
             torch.cat([tokens, tokens[:, :2]], 1),
         )
+        longer[0][1, 1:] = torch.nan
         again = model.similarity(
             model.image_parts(Side(longer[0], counts)),
             model.caption_parts(Side(longer[1], lengths)),

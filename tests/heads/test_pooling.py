@@ -12,6 +12,8 @@ from torch import Tensor
 
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.heads.pooling import POOLINGS, Pooling, build
+from pipeline.make.heads.pooling.gpo import GPO
+from pipeline.make.heads.pooling.mean import normalise_over_items
 
 DIM = 8
 
@@ -353,3 +355,25 @@ def test_inference_mode_reaches_every_thread(name: str) -> None:
     finally:
         torch.set_num_threads(threads)
     torch.testing.assert_close(inside, pool(items, counts).detach())
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name.startswith("gpo")])
+def test_coefficients_that_are_fixed_are_those_of_each_size(variant: str) -> None:
+    pooling = make(variant).eval()
+    items, counts = random_items(5, 6), torch.tensor([6, 1, 2, 5, 3])
+    expected = pooling(items, counts)
+    assert isinstance(pooling, GPO)
+    pooling.fix(9)
+    torch.testing.assert_close(pooling(items, counts), expected, atol=1e-5, rtol=0)
+
+
+def test_lip_normalises_a_sets_items_as_torch_does_instances() -> None:
+    """Also large values that are close together, and any number of them."""
+    items = 1000 + 0.1 * random_items(3, 5, torch.float64)
+    counts = [5, 2, 3]
+    valid = torch.arange(5) < torch.tensor(counts)[:, None]
+    found = normalise_over_items(items, valid)
+    for row, count in enumerate(counts):
+        expected = torch.nn.functional.instance_norm(items[row, :count].T[None])[0].T
+        torch.testing.assert_close(found[row, :count], expected, atol=1e-6, rtol=0)
+        assert not found[row, count:].any()

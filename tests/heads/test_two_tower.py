@@ -92,3 +92,24 @@ def test_a_long_caption_does_not_lengthen_the_padding_of_others() -> None:
     model.embed_captions(Side(tokens[[1, 3]], lengths[[1, 3]]))
     model.embed_captions(Side(tokens[[0, 2], :7], lengths[[0, 2]]))
     assert seen == [(2, 500), (2, 7)]
+
+
+def test_pieces_of_a_side_have_their_rows_of_all_that_it_holds() -> None:
+    values, counts = torch.randn(5, 4, 6), torch.tensor([4, 1, 2, 3, 4])
+    ids, kept = torch.tensor([9, 7, 5, 3, 1]), torch.randint(0, 4, (5, 2))
+    further = (torch.randn(5, 3), torch.arange(5))
+    side = Side(values, counts, ids, kept, further)
+    for pieces, sizes in ((1, [5]), (2, [3, 2]), (5, [1] * 5)):
+        parts = list(side.split(pieces))
+        assert [len(part) for part in parts] == sizes
+        rows = torch.arange(5).split(sizes)
+        for part, of_part in zip(parts, rows, strict=True):
+            for taken in (part, side.take(of_part)):
+                assert torch.equal(taken.values, values[of_part])
+                assert torch.equal(taken.counts, counts[of_part])
+                assert taken.ids is not None
+                assert torch.equal(taken.ids, ids[of_part])
+                assert taken.kept is not None
+                assert torch.equal(taken.kept, kept[of_part])
+                for found, expected in zip(taken.further, further, strict=True):
+                    assert torch.equal(found, expected[of_part])
