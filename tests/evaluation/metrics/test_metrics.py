@@ -18,10 +18,12 @@ from pipeline.foundation.evaluation.metrics.base import (
     Metric,
     as_dict,
     fold_of,
+    joined,
     of_median,
     with_intervals,
 )
 from pipeline.foundation.evaluation.metrics.kinds import NDCG
+from pipeline.foundation.evaluation.metrics.spelt import spelt
 from pipeline.foundation.evaluation.metrics.standard import of_pool
 from pipeline.foundation.evaluation.retrieval import (
     Embeddings,
@@ -31,8 +33,8 @@ from pipeline.foundation.evaluation.retrieval import (
     consecutive_captions,
     rank,
 )
-from pipeline.foundation.evaluation.retrieval.placements import place
-from pipeline.foundation.evaluation.retrieval.ranks import Ties
+from pipeline.foundation.evaluation.retrieval.placements import NEVER, place
+from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
 from pipeline.foundation.evaluation.retrieval.relevance import Positives
 from pipeline.foundation.evaluation.statistics import interval
 from pipeline.foundation.parts.errors import InputError
@@ -160,6 +162,10 @@ def test_sources_of_any_kind_are_placed_alike(kind: str, rng: np.random.Generato
             np.testing.assert_array_equal(
                 getattr(found.best(), name), getattr(getattr(best, way), name)
             )
+    both: list[int] = []
+    fold_of(source, rank(source, relevance), [parse("AP")], "expected", 1e-3, both.append)
+    assert both == sorted(both)
+    assert both[-1] == 15 + 60
 
 
 def test_recalls_by_name_are_those_of_always_with_the_same_intervals(
@@ -191,6 +197,84 @@ def test_recalls_by_name_are_those_of_always_with_the_same_intervals(
     assert named["mR"] == metrics.rsum / 6
     sixth = [end / 6 for end in always["RSUM"]]
     assert named["interval"]["mR"] == pytest.approx(sixth)
+
+
+def test_folds_are_counted_together(rng: np.random.Generator) -> None:
+    """Sizes and tied queries are sums over folds, by direction, and progress goes on from fold to
+    fold, through all images.
+    """
+    owner = np.array([0, 0, 1, 2, 3, 3, 3, 4, 5, 5])
+    scores = rng.integers(0, 3, (6, 10)).astype(np.float64)
+    finished: list[int] = []
+    rules = Protocol("halves", folds=2)
+    measured = evaluate(scores, owner, rules, progress=finished.append)
+    tied = {"i2t": 0, "t2i": 0}
+    for images in ([0, 1, 2], [3, 4, 5]):
+        captions = np.flatnonzero(np.isin(owner, images))
+        for image in images:
+            right = scores[image, owner == image].max()
+            wrong = scores[image, captions[owner[captions] != image]]
+            tied["i2t"] += int((wrong == right).any())
+        for caption in captions:
+            others = [image for image in images if image != owner[caption]]
+            right = scores[owner[caption], caption]
+            tied["t2i"] += int((scores[others, caption] == right).any())
+    assert 0 < tied["i2t"] < 6
+    assert 0 < tied["t2i"] < 10
+    assert tied["i2t"] != tied["t2i"]
+    written = measured.as_dict()
+    assert written["tied"] == tied
+    assert written["queries"] == {"i2t": 6, "t2i": 10}
+    assert (written["images"], written["captions"]) == (6, 10)
+    placing: list[int] = []
+    of_pool(
+        [parse("AP")],
+        as_similarity(scores),
+        owner,
+        measured,
+        rules,
+        Evaluate(resamples=20, seed=0, block_megabytes=1e-6),
+        placing.append,
+    )
+    for reported in (finished, placing):
+        assert reported == sorted(reported)
+        assert reported[-1] == 6
+
+
+def test_a_mean_rank_is_known_if_every_query_has_a_right_candidate_listed() -> None:
+    one = QueryRanks(np.arange(2), np.array([0, 3]), np.zeros(2, int), np.ones(2, int))
+    unlisted = QueryRanks(np.arange(2), np.array([0, NEVER]), np.zeros(2, int), np.ones(2, int))
+    none = QueryRanks(*(np.zeros(0, int) for _ in range(4)))
+    for queries, is_known in ((one, (True, True)), (unlisted, (True, False)), (none, (False,) * 2)):
+        ranks = Ranks(queries, queries, Relevance.of_owner(np.arange(2), 2))
+        fold = Fold.of(ranks, "expected")
+        known = tuple(fold.tells(parse(name), "i2t") for name in ("R@1", "MeanR"))
+        assert known == is_known
+
+
+def test_names_of_recalls_say_their_direction_as_papers_and_tools_write_it() -> None:
+    """v2t: of clips; TR and IR: text and image retrieval; txt and img: of LAVIS."""
+    for name, metric, direction in (
+        ("i2t R@1", "R@1", "i2t"),
+        ("t2v_R5", "R@5", "t2i"),
+        ("v2t/recall@10", "R@10", "i2t"),
+        ("TR@1", "R@1", "i2t"),
+        ("IR R@5", "R@5", "t2i"),
+        ("txt_r1", "R@1", "i2t"),
+        ("img_r10", "R@10", "t2i"),
+        ("val_txt_r5", "R@5", "i2t"),
+        ("test/image_to_text.R1", "R@1", "i2t"),
+        ("text_to_video-R@1", "R@1", "t2i"),
+        ("video_to_text R@1", "R@1", "i2t"),
+        ("text_retrieval R@1", "R@1", "i2t"),
+        ("image_retrieval R@1", "R@1", "t2i"),
+        ("Recall_10", "R@10", ""),
+        ("t2i MedR", "MedR", "t2i"),
+    ):
+        found = spelt(name)
+        assert found is not None, name
+        assert (found.metric, found.direction) == (metric, direction), name
+    assert spelt("1") is None
 
 
 def test_of_an_even_number_of_queries_the_median_lies_between_the_middle_two() -> None:
@@ -232,6 +316,17 @@ def test_the_interval_of_a_median_does_not_depend_on_the_order_of_images_or_fold
     found = of_median(*zip(*folds, strict=True), 20, 0)
     assert of_median(*zip(*moved, strict=True), 20, 0) == found
     assert of_median(*zip(*folds, strict=True), 20, 1) != found
+
+
+def test_the_interval_of_a_median_is_that_of_drawn_images_with_all_their_captions(
+    rng: np.random.Generator,
+) -> None:
+    """Captions of one image have one rank here: five of each tell no more than one."""
+    ranks = 1000 * rng.random(30)
+    low, high = of_median([ranks.repeat(5)], [np.arange(30).repeat(5)], 4000, 0)
+    drawn = np.median(ranks[rng.integers(0, 30, (4000, 30))], axis=1)
+    expected = np.percentile(drawn, [2.5, 97.5])
+    assert (low, high) == pytest.approx(expected, abs=0.12 * np.ptp(expected))
 
 
 def test_the_interval_of_a_pools_median_is_drawn_with_the_seed_of_the_settings() -> None:
@@ -292,6 +387,29 @@ def test_names_of_others_are_understood_and_each_is_measured_once() -> None:
     ] == ["R@5", "MRR", "AP", "mAP@R", "nDCG@7"]
 
 
+def test_a_grade_is_written_as_it_was_given_and_a_grade_of_0_is_none() -> None:
+    for name, written in {
+        "ndcg(rel=1.5)@10": "nDCG(rel=1.5)@10",
+        "R(rel=2.0)@5": "R(rel=2)@5",
+        "AP(rel=0)": "AP",
+        "AP(REL=0.25)": "AP(rel=0.25)",
+    }.items():
+        assert str(parse(name)) == written
+        assert parse(name) == parse(written)
+
+
+def test_numbers_of_both_are_joined_and_the_first_has_precedence() -> None:
+    first = {"i2t": {"R@1": 1.0}, "RSUM": 2.0, "interval": {"i2t": {"R@1": [0, 3]}}}
+    second = {"i2t": {"R@1": 9.0, "AP": 4.0}, "t2i": {"AP": 5.0}, "RSUM": 9.0}
+    second["interval"] = {"i2t": {"AP": [1, 8]}, "RSUM": [0, 9]}
+    assert joined(first, second) == {
+        "i2t": {"R@1": 1.0, "AP": 4.0},
+        "t2i": {"AP": 5.0},
+        "RSUM": 2.0,
+        "interval": {"i2t": {"R@1": [0, 3], "AP": [1, 8]}, "RSUM": [0, 9]},
+    }
+
+
 def test_names_may_have_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(
         METRICS._places, "F1", "pipeline.foundation.evaluation.metrics.kinds:Precision"
@@ -315,6 +433,20 @@ def test_a_k_beyond_all_candidates_is_taken() -> None:
     assert NDCG(k=10**15).values(fold.i2t, "expected") == pytest.approx(
         parse("nDCG").values(fold.i2t, "expected")
     )
+
+
+def test_grades_of_one_scale_have_one_gain(rng: np.random.Generator) -> None:
+    """The gain is divided by the ideal one, however small grades are."""
+    scores, grades = rng.random((4, 5)), drawn(3)[1]
+    image, caption = np.nonzero(grades)
+    gains = []
+    for scale in (1.0, 0.01):
+        of_pairs = scale * grades[image, caption]
+        relevance = Relevance.of_pairs(image, caption, scores.shape, of_pairs)
+        fold = fold_of(as_similarity(scores), rank(scores, relevance), [parse("AP")], "expected")
+        gains.append(parse("nDCG@3").values(fold.i2t, "expected"))
+    assert gains[0].max() > 0
+    assert gains[1] == pytest.approx(gains[0])
 
 
 def test_queries_without_a_candidate_of_the_grade_count_zero() -> None:
