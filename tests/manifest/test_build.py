@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tracemalloc
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from PIL import Image
 
 from pipeline.foundation import manifest
 from pipeline.foundation.files import remembered
-from pipeline.foundation.manifest import Manifest, table, text_file
+from pipeline.foundation.manifest import Manifest, drawn_splits, table, text_file
 from pipeline.foundation.manifest.reader import Source
 from pipeline.foundation.manifest.rows.reader import CSV
 from pipeline.foundation.manifest.split import Split, SplitName
@@ -431,6 +432,36 @@ def test_a_link_that_leads_in_a_circle_is_no_image(folder: Path) -> None:
     assert made.images["file"].tolist() == ["0.png"]
     assert made.left_out == {"image missing": 2}
     assert build(folder, [entry(0)]).images["file"].tolist() == ["0.png"]
+
+
+def test_captions_of_no_image_stay_where_images_are_left_out() -> None:
+    captions = np.array(["a", "b", "c", "d", "e", "f"], np.dtypes.StringDType())
+    split = Split(
+        "test",
+        np.arange(3),
+        np.array([5, 6, 7]),
+        np.arange(6),
+        np.array([0, 0, -1, 1, 2, -1]),
+        captions,
+        np.array(["de", "en"] * 3),
+    )
+    for part, images, caption_ids, owners in (
+        (split.only(np.array([True, False, True])), [5, 7], [0, 1, 2, 4, 5], [0, 0, -1, 1, -1]),
+        (split.in_languages(["de"]), [5, 7], [0, 2, 4], [0, -1, 1]),
+        (split.with_images(), [5, 6, 7], [0, 1, 3, 4], [0, 0, 1, 2]),
+        (split.in_languages(["de"]).of_pairs(), [5, 7], [0, 4], [0, 1]),
+    ):
+        assert part.image_ids.tolist() == images
+        assert part.caption_ids.tolist() == caption_ids
+        assert part.caption_image.tolist() == owners
+        assert part.captions.tolist() == captions[part.caption_ids].tolist()
+
+
+def test_drawn_splits_have_a_tenth_of_the_images_to_the_nearest_one() -> None:
+    for count, tenth in ((12, 2), (24, 2), (26, 3), (34, 3), (36, 4)):
+        drawn = drawn_splits.draw([f"{number}.jpg" for number in range(count)])
+        expected = {"train": count - 2 * tenth, "val": tenth, "test": tenth}
+        assert Counter(drawn.values()) == expected
 
 
 def test_several_splits_as_one_keep_their_names() -> None:

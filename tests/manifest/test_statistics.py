@@ -14,7 +14,7 @@ from pipeline.foundation.manifest.columns import COLUMNS
 from pipeline.foundation.manifest.dataset import Dataset, Statistics
 from pipeline.foundation.manifest.statistics import statistics_of
 
-CAPTIONS = ["a dog", "a dog", "two dogs run", "cat"]
+CAPTIONS = ["a dog", "a dog", "two dogs run", "çàt"]
 
 
 @pytest.fixture

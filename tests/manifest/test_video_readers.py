@@ -121,11 +121,11 @@ def test_msrvtt_1ka(tmp_path: Path) -> None:
 
 def test_vatex(tmp_path: Path) -> None:
     clip = {"chCap": ["一"], "videoID": "Ptf_2VRj-V0_000122_000132", "enCap": ["One.", "Two."]}
-    held_out = [{"videoID": f"v{number}", "enCap": [f"caption {number}"]} for number in range(4)]
+    held_out = [{"videoID": f"v{number}", "enCap": [f"caption {number}"]} for number in range(5)]
     dump(tmp_path / "vatex_training_v1.0.json", [clip])
     dump(tmp_path / "vatex_validation_v1.0.json", held_out)
     table = build(tmp_path)
-    assert table.images["split"].tolist() == ["train", "val", "val", "test", "test"]
+    assert table.images["split"].tolist() == ["train", *["val"] * 2, *["test"] * 3]
     assert table.split("train").captions.tolist() == ["One.", "Two."]
     assert said_of(tmp_path) == (
         "VATEX's JSON, vatex_training_v1.0.json and vatex_validation_v1.0.json; clip in videoID, caption in enCap; val "

@@ -140,6 +140,7 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
     assert images.kept is not None
     assert images.kept.shape == (16, int(images.counts.max()))
     items = source.slots
+    assert 0.45 < images.counts.double().mean() / items < 0.75, "0.4 are left out"
     for kept, count in zip(images.kept, images.counts, strict=True):
         assert (kept[:count].diff() > 0).all()
         assert kept.max() < items

@@ -56,6 +56,7 @@ def test_an_index_file_is_read_as_the_released_codes_write_it(
     for wrong, said in (
         (exchanged[:-1], rf"\[{captions}\].*\[{images}\].*got int64 \[{images - 1}\]"),
         (exchanged + 1, f"from 0 to {images - 1}, got 1 to {images}"),
+        (exchanged - 1, f"from 0 to {images - 1}, got -1 to {images - 2}"),
         (np.arange(images), "gives 0.0% of the captions another image"),
         (exchanged.astype(float), "integers"),
         (np.array([{}]), "not readable as an array"),

@@ -69,14 +69,17 @@ def test_only_matrices_decay_where_the_recipe_says_so() -> None:
     ("recipe", "kind"), [("vse2ad", torch.optim.Adam), ("vse_infty", torch.optim.AdamW)]
 )
 def test_steps_are_those_of_torch(recipe: str, kind: type[torch.optim.Adam]) -> None:
-    chosen, ours, theirs = SETTINGS.recipe(recipe), Network(4, 3), Network(4, 3)
+    changed = {"epsilon": 0.1, "weight_decay": 0.3}  # both count in three steps
+    chosen = SETTINGS.recipe(recipe).model_copy(update=changed)
+    ours, theirs = Network(4, 3), Network(4, 3)
     theirs.load_state_dict(ours.state_dict())
     expected = train(
         theirs,
         kind(
             theirs.parameters(),
             lr=chosen.learning_rate,
-            weight_decay=chosen.weight_decay,
+            eps=0.1,
+            weight_decay=0.3,
             fused=True,
         ),
     )

@@ -63,14 +63,16 @@ def test_adopt_as_released_counts_half_at_random_and_one_for_pairs_told_apart() 
         torch.zeros(batch, batch),
         torch.eye(batch),
         torch.ones(batch, batch),
+        1 - 2 * torch.eye(40),  # whose align and uniform have a sum below 0
     ):
         align, others = float(similarity.diagonal().mean()), similarity.double().clone()
         others.fill_diagonal_(0)
         uniform = float(others.neg().exp().mean())
-        k = math.floor(batch * math.cos(max(align + uniform, 0) ** 1.25)) + 1
+        pairs = len(similarity)
+        k = math.floor(pairs * math.cos(max(align + uniform, 0) ** 1.25)) + 1
         objective(similarity)
         assert objective.log == pytest.approx(
-            {"negatives": max(1, min(k, batch - 1)), "align": align, "uniform": uniform}, abs=1e-5
+            {"negatives": max(1, min(k, pairs - 1)), "align": align, "uniform": uniform}, abs=1e-5
         )
     objective(torch.zeros(batch, batch))
     assert objective.log["negatives"] == 7  # cos(1) of 12, and 1
