@@ -60,7 +60,7 @@ class Site(BaseHTTPRequestHandler):
 def site() -> Iterator[str]:
     server = HTTPServer(("127.0.0.1", 0), Site)
     Site.seen.clear()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
