@@ -287,21 +287,22 @@ def test_the_loss_of_near_negatives_by_hand() -> None:
     )
 
 
-def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
+@pytest.mark.parametrize(("recipe", "task"), [("emb-tance", "ance"), ("ce", "ce")])
+def test_pieces_of_any_sizes_give_the_same_gradients(make: Make, recipe: str, task: str) -> None:
     found = []
-    for pieces in (1, 2):
-        job = make("emb-tance", {"pieces": pieces}, ance=Ance(batch=4, negatives=2))
+    for pieces in (1, 2, 3):  # of 5; 3 and 2; 2, 2 and 1 pairs
+        job = make(recipe, {"pieces": pieces}, ance=Ance(batch=5, negatives=2))
         text = texts.kind("bert").learn([], job.training)
         torch.manual_seed(0)
         model = heads.build(
             job.recipe, job.feature, job.source.width, text, job.training, None
         ).eval()
-        step = Tasks.of(job, model, "cpu").steps["ance"]
+        step = Tasks.of(job, model, "cpu").steps[task]
         generator = torch.Generator().manual_seed(1)
         batch = PairBatch(
-            Side(torch.randn(8, 3, job.source.width, generator=generator), torch.full((8,), 3)),
-            Side(torch.randint(5, 20, (8, 4), generator=generator), torch.full((8,), 4)),
-            *[torch.tensor([[0, 4, 5], [1, 5, 6], [2, 6, 7], [3, 4, 7]])] * 2,
+            Side(torch.randn(9, 3, job.source.width, generator=generator), torch.full((9,), 3)),
+            Side(torch.randint(5, 20, (9, 4), generator=generator), torch.full((9,), 4)),
+            *[torch.tensor([[0, 5, 6], [1, 6, 7], [2, 7, 8], [3, 5, 8], [4, 6, 8]])] * 2,
         )
         log = step(batch)
         found.append(
@@ -316,8 +317,10 @@ def test_near_negatives_in_pieces_give_the_same_gradients(make: Make) -> None:
                 ),
             )
         )
-    assert found[0][0] == pytest.approx(found[1][0], abs=1e-6)
-    torch.testing.assert_close(found[0][1], found[1][1], atol=1e-5, rtol=1e-3)
+    (loss, gradients), *in_pieces = found
+    for other_loss, other_gradients in in_pieces:
+        assert other_loss == pytest.approx(loss, abs=1e-6)
+        torch.testing.assert_close(other_gradients, gradients, atol=1e-5, rtol=1e-3)
 
 
 def test_ance_goes_with_embeddings(make: Make) -> None:

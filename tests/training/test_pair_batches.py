@@ -4,16 +4,20 @@ each other.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
 from pipeline.foundation.manifest import Manifest, Split
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings.recipe import Pairs
+from pipeline.foundation.settings.recipe import Ance, Pairs
 from pipeline.make.heads.cross import listwise, pair_cross_entropy
+from pipeline.make.heads.sides import Side
 from pipeline.make.training import sampling
-from pipeline.make.training.pairs import draw, nearest
+from pipeline.make.training.batches import Batch
+from pipeline.make.training.pairs import PairBatch, _state, draw, nearest
 from pipeline.make.training.sampling import subset
 
 
@@ -39,6 +43,74 @@ def test_wrong_pairs_are_wrong_and_as_hard_as_asked(
     near = np.where(by_caption[:, None], found.images[drawn_for], found.captions[own])
     share = (drawn[:, :, None] == near[:, None]).any(2).mean()
     assert share == pytest.approx(hard + (1 - hard) * (3 / 39 + 3 / 195) / 2, abs=0.02)
+
+
+class Numbers:
+    """Reads images and captions as their numbers."""
+
+    own = slice(None)
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+
+    def images(self, images: np.ndarray, rng: np.random.Generator) -> Side:
+        return Side(torch.tensor(images)[:, None, None], torch.ones(len(images)))
+
+    def captions(self, captions: np.ndarray, rng: np.random.Generator) -> Side:
+        return Side(torch.tensor(captions)[:, None], torch.ones(len(captions)))
+
+
+def test_half_of_the_pairs_get_other_captions_and_the_others_other_images(
+    split: Split, rng: np.random.Generator
+) -> None:
+    batches: Any = Numbers(split)
+    captions = rng.permutation(200)
+    images = split.caption_image[captions]
+    positives = Batch(batches.images(images, rng), batches.captions(captions, rng))
+    batch = PairBatch.drawn(batches, positives, captions, Pairs(negatives=3), None, rng)
+    image = batch.images.values[batch.image, 0, 0].numpy()
+    caption = batch.captions.values[batch.caption, 0].numpy()
+    np.testing.assert_array_equal(image[:, 0], images)
+    np.testing.assert_array_equal(caption[:, 0], captions)
+    assert (split.caption_image[caption] != image)[:, 1:].all()
+    keeps_caption = (caption == captions[:, None]).all(1)
+    keeps_image = (image == images[:, None]).all(1)
+    assert (keeps_caption ^ keeps_image).all()
+    assert keeps_caption.mean() == pytest.approx(0.5, abs=0.1)
+
+
+def test_near_negatives_are_drawn_alike_from_all_that_are_near(
+    split: Split, rng: np.random.Generator
+) -> None:
+    batches: Any = Numbers(split)
+    vectors = (rng.normal(size=(count, 8)).astype("f4") for count in (40, 200))
+    near = nearest(*vectors, split.caption_image, 6)
+    captions = rng.permutation(200)
+    images = split.caption_image[captions]
+    batch = PairBatch.near(batches, captions, Ance(negatives=2), near, rng)
+    for found, rows, positive, nearest_ones in (
+        (batch.images.values[:, 0, 0], batch.image, images, near.images[captions]),
+        (batch.captions.values[:, 0], batch.caption, captions, near.captions[images]),
+    ):
+        taken = found[rows].numpy()
+        np.testing.assert_array_equal(taken[:, 0], positive)
+        is_taken = (taken[:, 1:, None] == nearest_ones[:, None]).any(1)
+        assert (is_taken.sum(1) == 2).all(), "two different ones of those that are near"
+        np.testing.assert_allclose(is_taken.mean(0), 2 / 6, atol=0.1)
+    few = PairBatch.near(batches, captions, Ance(negatives=9), near, rng)
+    assert few.image.shape == few.caption.shape == (200, 1 + 6)
+
+
+def test_the_log_says_how_many_positives_score_above_all_their_negatives() -> None:
+    scores = torch.tensor([[2.0, 1.0, 3.0], [1.0, 0.0, -1.0], [1.0, 1.0, 0.0], [0.5, 0.0, 0.0]])
+    assert _state(scores) == pytest.approx(
+        {
+            "first": 2 / 4,  # a tie is not above
+            "similarity": 8.5 / 12,
+            "separation": 4.5 / 4 - 4 / 8,
+            "spread": 4.0,
+        }
+    )
 
 
 @pytest.mark.specification
