@@ -49,3 +49,6 @@ def test_letters_follow_the_order_of_the_values() -> None:
     assert letters([1.0, 2.0, 3.0], {(0, 2)}) == ["b", "ab", "a"]
     assert letters([1.0, 2.0, 3.0], {(0, 1), (0, 2), (1, 2)}) == ["c", "b", "a"]
     assert letters([0.0] * 28, set(combinations(range(28), 2)))[-1] == "ab"
+    # Of more than 26 letters those of one system have commas between: "ab" is one letter.
+    differ = set(combinations(range(29), 2)) - {(26, 27), (27, 28)}
+    assert letters([*range(29, 0, -1)], differ)[25:] == ["z", "aa", "aa,ab", "ab"]

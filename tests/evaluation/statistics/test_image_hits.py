@@ -11,8 +11,14 @@ import numpy as np
 import pytest
 from sorting import noisy_pairs
 
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Protocol,
+    Relevance,
+    consecutive_captions,
+)
+from pipeline.foundation.evaluation.retrieval.relevance import Positives
 from pipeline.foundation.evaluation.statistics import (
     ImageHits,
     chances,
@@ -51,6 +57,21 @@ def test_what_is_kept_is_what_was_measured(folds: int) -> None:
     assert hits.statistics[-1] == pytest.approx(metrics.rsum)
 
 
+def test_images_that_one_direction_asks_about_are_kept_with_their_hits() -> None:
+    """The third image has no right caption, its own caption asks for it; the second is asked about
+    by no caption.
+    """
+    i2t = Positives.of_pairs(np.array([0, 1]), np.array([0, 1]), 3)
+    t2i = Positives.of_pairs(np.array([0, 2]), np.array([0, 2]), 3)
+    truth = Relevance.of_directions(i2t, t2i, np.arange(3))
+    metrics = evaluate(np.array([[1.0, 0, 0], [2, 0, 0], [0, 0, 1]]), truth)
+    hits = ImageHits(packed(metrics))
+    assert hits.folds[0].queries.tolist() == [[1, 1], [1, 0], [0, 1]]
+    assert metrics.directions == ["i2t", "t2i"]
+    assert hits.statistics == pytest.approx([metrics[name] for name in STATISTICS])
+    assert (metrics["i2t", "R@1"], metrics["t2i", "R@1"]) == (50, 50)
+
+
 def test_fractions_of_ties_are_kept_exactly() -> None:
     scores = np.random.default_rng(0).integers(0, 4, (40, 120)) + np.eye(40).repeat(3, 1)
     metrics = evaluate(scores, consecutive_captions((40, 120), 3))
@@ -68,9 +89,21 @@ def test_the_digest_tells_other_images_captions_answers_and_rules() -> None:
         packed(evaluate(scores, owner, ties="optimistic")),
     ]
     assert len({each["queries"] for each in found}) == 5
+    own = Positives.of_pairs(owner, owner, 4)
+    others = Positives.of_pairs(owner, owner[::-1].copy(), 4)
+    truths = [Relevance.of_directions(*ways, owner) for ways in ((own, own), (others, own))]
+    truths.append(Relevance.of_directions(own, others, owner))
+    assert len({packed(evaluate(scores, truth))["queries"] for truth in truths}) == 3
     assert found[0]["queries"] == packed(evaluate(1 - scores, owner))["queries"]
     assert ImageHits(found[0]).equals(ImageHits(packed(evaluate(scores, owner))))
     assert not ImageHits(found[0]).equals(ImageHits(packed(evaluate(1 - scores, owner))))
+    # As many hits, of other images.
+    one, other = (
+        ImageHits(packed(evaluate(np.diag(np.arange(4) != missed) * 2.0 - 1, owner)))
+        for missed in (0, 1)
+    )
+    assert one.statistics.tolist() == other.statistics.tolist()
+    assert not one.equals(other)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from sorting import noisy_pairs
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.foundation.evaluation.statistics import intervals
+from pipeline.foundation.evaluation.retrieval.lists import Listed, Lists
+from pipeline.foundation.evaluation.statistics import interval, intervals
 from pipeline.foundation.evaluation.statistics.wilson import UNSEEN, wilson
 from pipeline.foundation.parts.errors import InputError
 
@@ -51,6 +52,21 @@ def test_intervals_hold_the_recalls_and_their_sum(folds: int) -> None:
     )
     with pytest.raises(InputError, match="confidence between 0 and 1"):
         intervals(metrics, 1.0)
+
+
+def test_a_direction_without_lists_has_no_interval() -> None:
+    """Its recalls are not known, and neither is RSUM."""
+    image, caption = np.indices((9, 9)).reshape(2, -1)
+    listed = Listed(image, caption, (image != caption) - 0.5 * (image < 4) * (image == caption))
+    for way in ("i2t", "t2i"):
+        metrics = evaluate(Lists((9, 9), {way: listed}, "run"), np.arange(9))
+        found = intervals(metrics)
+        assert [str(name) for name in found] == [f"{way} R@{k}" for k in (1, 5, 10)]
+        ends = interval(metrics)
+        assert ends["RSUM"] is None
+        other = "t2i" if way == "i2t" else "i2t"
+        assert set(ends[other].values()) == {None}
+        assert ends[way]["R@10"] == [found[way, "R@10"].low, found[way, "R@10"].high]
 
 
 def test_folds_count_every_image_once() -> None:

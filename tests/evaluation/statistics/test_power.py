@@ -8,6 +8,7 @@ from scipy import stats
 
 from pipeline.foundation.evaluation.statistics import power
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.foundation.evaluation.statistics.welch import Runs
 
 
 def of_shares(shares: list[float], images: int = 2000) -> OverImages:
@@ -94,6 +95,23 @@ def test_the_power_of_seeds_whose_spread_is_known_is_that_of_a_t_test() -> None:
         critical = stats.t.ppf(0.975, freedom)
         expected = stats.nct.sf(critical, freedom, apart) + stats.nct.cdf(-critical, freedom, apart)
         assert found == pytest.approx(expected, abs=0.02)
+
+
+def test_what_is_known_of_seeds_is_of_each_side(rng: np.random.Generator) -> None:
+    """Variances of single runs over seeds, whichever side has more of them."""
+    sides = [Runs(rng.random((seeds, 2)), rng.standard_normal((seeds, 30, 2))) for seeds in (2, 5)]
+    for first, second in (sides, sides[::-1]):
+        for at, known in enumerate(OverSeeds.of(first, second, np.ones(2))):
+            own = [first.values[:, at], second.values[:, at]]
+            assert known.difference == pytest.approx(own[1].mean() - own[0].mean())
+            assert known.images == 30
+            assert known.seeds.tolist() == [len(own[0]), len(own[1])]
+            assert known.variance == pytest.approx([values.var(ddof=1) for values in own])
+            alone = [
+                side.contributions[..., at].var(0, ddof=1).sum() / (30 * 29)
+                for side in (first, second)
+            ]
+            assert known.by_image == pytest.approx(alone)
 
 
 @pytest.mark.parametrize("count", [2, 3])

@@ -4,6 +4,7 @@ known.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -20,7 +21,7 @@ from pipeline.foundation.evaluation.statistics.significance import (
     difference_of_runs,
     difference_over_seeds,
 )
-from pipeline.foundation.evaluation.statistics.welch import Runs
+from pipeline.foundation.evaluation.statistics.welch import Runs, variances
 from pipeline.foundation.parts.errors import InputError
 
 
@@ -37,7 +38,7 @@ def test_a_better_system_is_told_apart_and_an_equal_one_is_not(folds: int) -> No
     comparison = compare(base, better, samples=500)["", "RSUM"]
     assert comparison.difference.value == pytest.approx(better.rsum - base.rsum)
     assert comparison.difference.low > 0
-    assert comparison.p == pytest.approx(1 / 501)
+    assert comparison.p == comparison.resolution == pytest.approx(1 / 501)
     back = compare(better, base, samples=500)["", "RSUM"]
     assert back.difference.value == pytest.approx(-comparison.difference.value)
     assert {each.p for each in compare(base, base, samples=100).values()} == {1.0}
@@ -136,8 +137,9 @@ def test_p_of_two_systems_depends_on_neither_the_others_nor_the_order_of_rows(
     assert np.array_equal(chances(after, 300), p)
     assert np.array_equal(chances(before[::-1], 300), p[::-1, ::-1])
     assert np.array_equal(chances(before[1:3], 300), p[1:3, 1:3])
-    monkeypatch.setattr(significance, "PAIRS_AT_ONCE", 2)
-    assert np.array_equal(chances(before, 300), p)
+    for pairs in (1, 2, 5):
+        monkeypatch.setattr(significance, "PAIRS_AT_ONCE", pairs)
+        assert np.array_equal(chances(before, 300), p)
     assert len(np.unique(p)) > 20
 
 
@@ -239,6 +241,8 @@ def test_only_like_systems_are_compared() -> None:
     base = system(1.5, 0)
     with pytest.raises(InputError, match="same images and captions"):
         compare(base, system(1.5, 0, images=100))
+    with pytest.raises(InputError, match="same images and captions"):
+        compare([base, system(1.5, 0, images=100)], base)
     scores, owner = np.eye(4), np.arange(4)
     with pytest.raises(InputError, match="same images and captions"):
         compare(evaluate(scores, owner), evaluate(scores, owner[::-1]))
@@ -319,6 +323,34 @@ def test_seeds_of_equal_recalls_on_other_images_are_not_certain() -> None:
         assert each.p == 1
 
 
+def test_a_difference_over_seeds_is_of_the_unit_of_its_numbers(rng: np.random.Generator) -> None:
+    """RSUM is at most 600, a recall 100: six times the numbers have six times the interval."""
+    for noise in (0.0, 1.0):  # without noise what images that were not seen may do is all
+        sides = [
+            Runs(rng.random((3, 2)), noise * rng.standard_normal((3, 20, 2))) for _ in range(2)
+        ]
+        sixfold = [Runs(6 * side.values, 6 * side.contributions) for side in sides]
+        low, high, p = difference_over_seeds(*sides, np.array([1.0, 1.0]), 0.95)
+        found = difference_over_seeds(*sixfold, np.array([6.0, 6.0]), 0.95)
+        np.testing.assert_allclose(found, [6 * low, 6 * high, p])
+
+
+def test_the_variance_over_images_is_none_where_that_over_seeds_has_all_of_it() -> None:
+    """Whichever recipe's seeds differ. Images that were not seen hold a tenth of the largest
+    value's square.
+    """
+    values = np.array([[0.4], [0.6]])
+    apart = 0.3 * np.array([[1.0], [-1.0]] * 4)
+    agreeing = Runs(np.full((2, 1), 0.5), np.zeros((2, 8, 1)))
+    differing = Runs(values, np.stack([apart, -apart]))
+    most = np.ones(1)
+    over_seeds = values.var(ddof=1) / 2
+    assert variances(agreeing, differing, most).ravel() == pytest.approx([0, 0, over_seeds])
+    assert variances(differing, agreeing, most).ravel() == pytest.approx([0, over_seeds, 0])
+    unseen = variances(agreeing, agreeing, 100 * most).ravel()
+    assert unseen == pytest.approx([0.1 * 100**2 / (8 * 7), 0, 0])
+
+
 def test_one_run_of_a_side_leaves_seeds_out() -> None:
     runs = [system(1.5, seed) for seed in range(2)]
     assert not compare(runs, system(1.4, 5), samples=50)["", "RSUM"].over_seeds
@@ -353,5 +385,11 @@ def test_spread_over_seeds() -> None:
     assert deviations(runs)["", "RSUM"] == pytest.approx(np.std([run.rsum for run in runs], ddof=1))
     with pytest.raises(InputError, match="at least two runs"):
         deviations(runs[:1])
-    with pytest.raises(InputError, match="runs differ"):
-        deviations([runs[0], system(1.5, 0, images=100)])
+    for other in (
+        system(1.5, 0, images=100),
+        replace(runs[1], protocol="other"),
+        replace(runs[1], ties="optimistic"),
+        replace(runs[1], captions=999),
+    ):
+        with pytest.raises(InputError, match="runs differ"):
+            deviations([runs[0], other])
