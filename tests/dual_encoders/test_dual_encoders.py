@@ -265,6 +265,31 @@ def test_captions_beyond_the_limit_are_cut_and_told(folders: dict[str, Path], na
     np.testing.assert_allclose(*encoder.embed_captions([LONG, f"{LONG} and more"]), atol=1e-6)
 
 
+def test_what_a_user_says_of_the_training_comes_first_and_is_no_training_on() -> None:
+    encoder: Any = SimpleNamespace(
+        weights_file=None,
+        trained_on=None,
+        usage=Usage(),
+        preprocessing={},
+        token_limit=77,
+        activation={},
+        facts={},
+    )
+    told = record.described("clip:mine", encoder, "coco")
+    assert told["trained_on"] == "coco"
+    assert "tuned_on" not in told
+    encoder.trained_on = "sample"
+    for said, expected in ((None, "sample"), ("coco", "coco")):
+        told = record.described("tuned:mine", encoder, said)
+        assert (told["trained_on"], told["tuned_on"]) == (expected, "sample")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_limit_is_the_smaller_of_both_and_one_of_the_models_own_size_needs_no_note() -> None:
+    for wanted, read in ((None, 77), (76, 76), (77, 77)):
+        assert Usage(token_limit=wanted).limit(77) == read
+
+
 def test_a_limit_beyond_the_models_own_is_noted(folders: dict[str, Path]) -> None:
     with pytest.warns(
         InputWarning, match=f"a token limit of 500 changes nothing: the model reads {LIMIT} tokens"

@@ -169,6 +169,21 @@ def test_a_batch_is_pixels_and_which_items_stay(scenes: Manifest, feature: str) 
     )
 
 
+def test_an_identity_says_how_pixels_become_items(scenes: Manifest) -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"image_size": 96},
+        {"grid": 1},
+        {"network": "test_resnet"},
+    ]
+    identities = []
+    for change in changes:
+        source = Photographs(scenes, scenes.images_folder, "grid", GRID | change)
+        identities.append(source.identity)
+    assert len({*identities}) == len(changes)
+    assert photographs(scenes).identity == identities[0]
+
+
 def test_a_class_token_is_never_left_out(job: training.TrainingJob, scenes: Manifest) -> None:
     """What a recipe leaves out of the other items changes nothing where that alone is pooled."""
     once = job.training.model_copy(update={"epochs": 1, "steps": 1})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,23 @@ def test_a_result_says_how_its_head_was_trained(scenes: Manifest, store: Feature
     said = {"image": {"engine": "grid"}, "text": {}}
     other = made_of_head.made_from(head(networks=said), scenes, store, parts)
     assert other.members[0].networks == said
+
+
+def test_of_images_that_failed_in_extraction_those_of_its_splits_are_told(
+    scenes: Manifest, store: FeatureStore
+) -> None:
+    split_of_row = scenes.images["split"].to_numpy()
+    done = np.ones(len(split_of_row), bool)
+    done[np.flatnonzero(split_of_row == "test")[:2]] = False
+    done[np.flatnonzero(split_of_row == "train")[:5]] = False
+    source: Any = SimpleNamespace(
+        done=done, identity=store.identity, content=store.content, path=store.path
+    )
+    for splits, failed in ((["test"], 2), (["train"], 5), (["train", "test"], 7), (["val"], 0)):
+        rows = np.flatnonzero(np.isin(split_of_row, splits) & done)
+        made = made_of_head.of_rows(head(), scenes, source, splits, rows)
+        told = {"images without features": failed} if failed else {}
+        assert made.lacks == {**scenes.left_out, **told}
 
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:
