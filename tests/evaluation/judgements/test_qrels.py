@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 
 from pipeline.foundation.evaluation.judgements import qrels, rows
+from pipeline.foundation.evaluation.judgements.columns import QRELS
 from pipeline.foundation.evaluation.judgements.names import Names
 from pipeline.foundation.evaluation.judgements.rows import same_text
 from pipeline.foundation.evaluation.retrieval import Relevance, as_similarity
 from pipeline.foundation.evaluation.retrieval.collection import Collection
+from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.judge.systems.scores.judged import Truth, facts, judge
@@ -94,6 +96,13 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
             "left out 1 of 1 row (a grade that is no number: 1); the first: row 1: 5 10 good",
         ),
         ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice, 1 and 2; leave"),
+        ("5 0 10 2\n5 0 10 1\n", "image 10 and caption 5 are judged twice, 2 and 1; leave"),
+        (
+            "5 0 10 -9007199254740993\n",
+            "its column grade holds whole numbers beyond 2^53, such as 9007199254740993",
+        ),
+        ("image,caption\n10,image:5\n", "row 1 pairs two of a kind: 10 image:5; name"),
+        ("image,caption\n10,5\ncaption:10,5\n", "row 2 pairs two of a kind: caption:10 5; name"),
         (
             "image,caption,grade\n10,5,1\n10,5,2\n30,7,1\n30,7,2\n",
             "judged twice, 1 and 2, and 1 more pairs",
@@ -323,6 +332,31 @@ def test_qrels_that_are_written_say_whether_a_grade_was_rounded(
     assert (
         tmp_path / "q.txt"
     ).read_text() == f"image:10 0 caption:5 {written}\ncaption:5 0 image:10 {written}\n"
+
+
+def test_a_grade_that_is_rounded_in_either_direction_is_said(tmp_path: Path) -> None:
+    for of_image, of_caption, rounded in (
+        ("1", "2.6", True),
+        ("2.6", "1", True),
+        ("1", "2", False),
+    ):
+        text = f"image:10 0 caption:5 {of_image}\ncaption:6 0 image:10 {of_caption}\n"
+        read = qrels.read(write(tmp_path, text), COLLECTION).relevance
+        assert qrels.write(tmp_path / "q.txt", read, IMAGES, CAPTIONS) is rounded
+
+
+def test_rows_keep_their_numbers_after_one_that_is_damaged(tmp_path: Path) -> None:
+    path = write(tmp_path, "5 0 10 1\n5 0\n7 0 30 2\n6 0 10 1 1\n8 0 20 1\n")
+    read = rows.Rows(path, QRELS, left_out=LeftOut("row", 1.0))
+    ((table, numbers),) = read.tables()
+    assert table["query"].to_pylist() == ["5", "7", "8"]
+    assert numbers.tolist() == [1, 3, 5]
+
+
+def test_rows_that_repeat_are_counted_in_both_directions(tmp_path: Path) -> None:
+    text = "image:10 0 caption:5 1\n" * 3 + "caption:6 0 image:10 1\n" * 2
+    with pytest.warns(InputWarning, match=": 3 rows repeated with the same grade"):
+        qrels.read(write(tmp_path, text), COLLECTION)
 
 
 def test_a_folder_of_two_json_files_is_read_as_eccv_captions_package_has_it(tmp_path: Path) -> None:

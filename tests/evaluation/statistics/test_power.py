@@ -114,6 +114,19 @@ def test_what_is_known_of_seeds_is_of_each_side(rng: np.random.Generator) -> Non
             assert known.by_image == pytest.approx(alone)
 
 
+def test_more_images_lessen_the_variance_over_images_alone() -> None:
+    """That which all seeds share, and that on which single runs fail; not that of the seeds."""
+    seeds, ones = np.array([3, 3]), np.ones(2)
+    for shared, of_seeds, by_image in ((0.4, 0.0, 0.0), (0.0, 0.0, 0.5), (0.1, 0.3, 0.2)):
+        few = OverSeeds(1.5, 1000, shared, (of_seeds + by_image) * ones, by_image * ones, seeds)
+        many = OverSeeds(
+            1.5, 4000, shared / 4, (of_seeds + by_image / 4) * ones, by_image / 4 * ones, seeds
+        )
+        found = [each.power(seeds, 4000, 0.05) for each in (few, many)]
+        assert found[0] == pytest.approx(found[1], abs=1e-3)
+        assert found[0] > few.power(seeds, 1000, 0.05) + 0.02
+
+
 @pytest.mark.parametrize("count", [2, 3])
 def test_the_power_of_few_seeds_is_that_of_simulated_runs(
     count: int, rng: np.random.Generator
