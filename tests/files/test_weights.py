@@ -216,3 +216,45 @@ def test_a_card_has_a_digest_or_says_why_not_and_so_does_the_page(name: str) -> 
     known = weights.checkpoints()[name]
     assert (known.sha256 is None) == (known.unchecked is not None)
     assert (f"`{name}`" in PAGE.partition("## What is not checked")[2]) == (known.sha256 is None)
+
+
+def test_a_digest_is_over_the_names_shapes_kinds_and_values_of_all_tensors() -> None:
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    network = torch.nn.Sequential(first, second)
+    digest = weights.digest(network)
+    alike = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    alike.load_state_dict(network.state_dict())
+    assert weights.digest(alike) == digest
+    others: list[torch.nn.Module] = [
+        torch.nn.Sequential(second, first),
+        torch.nn.ModuleDict({"a": first, "b": second}),
+        torch.nn.Sequential(first),
+        alike.half(),
+    ]
+    for shape in ((4, 1), (1, 4)):
+        reshaped = torch.nn.Linear(1, 1, bias=False)
+        reshaped.weight = torch.nn.Parameter(first.weight.detach().reshape(shape))
+        others.append(reshaped)
+    assert len({digest, *map(weights.digest, others)}) == 1 + len(others)
+
+
+def test_a_checkpoints_content_is_all_files_that_are_read_also_of_its_modules(
+    tmp_path: Path,
+) -> None:
+    files = (
+        "config.json",
+        "model.safetensors",
+        "1_Pooling/config.json",
+        "2_Dense/model.safetensors",
+    )
+    for name in (*files, "README.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("{}")
+    contents = [weights.content(tmp_path)]
+    (tmp_path / "README.md").write_text("more")
+    assert weights.content(tmp_path) == contents[0]
+    for name in files:
+        (tmp_path / name).write_text('{"a": 1}')
+        contents.append(weights.content(tmp_path))
+    assert len({*contents}) == 1 + len(files)

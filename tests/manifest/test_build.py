@@ -122,6 +122,22 @@ def test_digests_tell_what_changed(folder: Path) -> None:
         another.images_digest == one.images_digest
     )  # stores hold each file's size beside its features
     assert build(folder, [entry(1), entry(0)]).images_digest != one.images_digest
+    fewer = replace(one, left_out={"no caption": 1})
+    assert fewer.digest != one.digest
+    assert fewer.images_digest == one.images_digest
+
+
+@pytest.mark.parametrize(
+    ("alone", "together", "encoding"), [(9, 1, "cp1252"), (7, 3, "utf-8"), (0, 1, "utf-8")]
+)
+def test_odd_bytes_are_western_letters_where_nine_of_ten_stand_alone(
+    alone: int, together: int, encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "captions.csv"
+    path.write_bytes(b"caf\xe9 " * alone + b"\xe9\xe8\xff " * together)
+    file = text_file.TextFile(path)
+    assert file.encoding == encoding
+    assert file.is_damaged == (encoding == "utf-8")
 
 
 def test_digests_are_computed_once_while_the_file_is_unchanged(
@@ -455,6 +471,25 @@ def test_captions_of_no_image_stay_where_images_are_left_out() -> None:
         assert part.caption_ids.tolist() == caption_ids
         assert part.caption_image.tolist() == owners
         assert part.captions.tolist() == captions[part.caption_ids].tolist()
+
+
+def test_splits_are_drawn_of_the_images_that_have_a_caption_and_the_others_are_in_test(
+    folder: Path,
+) -> None:
+    images = [entry(0), entry(1, sentences=[]), entry(2), entry(3)]
+    for image in images:
+        del image["split"]
+    file = folder.parent / "dataset.json"
+    file.write_text(json.dumps({"images": images}), encoding="utf-8")
+    asked: list[str] = []
+
+    def draw(files: list[str]) -> dict[str, str]:
+        asked.extend(files)
+        return dict(zip(files, ("train", "val", "test"), strict=True))
+
+    made = manifest.build("mine", folder, file, manifest.Reading(draw=draw))
+    assert asked == ["0.png", "2.png", "3.png"]
+    assert made.images["split"].tolist() == ["train", "test", "val", "test"]
 
 
 def test_drawn_splits_have_a_tenth_of_the_images_to_the_nearest_one() -> None:
