@@ -23,9 +23,16 @@ ROOT = Path(__file__).parents[2]
 QUICKER = r"""
 sed -Ei 's/(epochs): 30$/\1: 1/; s/(decay_epoch): 20$/\1: 1/' params.yaml
 sed -i 's/^extract:.*/extract:\n  backend: torch/' params.yaml
-echo 'features: {light: {region: {image_size: 128}, grid: {image_size: 256}}}' >> params.yaml
+cat >> params.yaml <<'end'
+features:
+  light:
+    region: {network: test_efficientnet, weights: untrained, image_size: 128}
+    grid: {network: test_efficientnet, weights: untrained, image_size: 64, grid: 2}
+end
 """
-"""The lines that are not the pages': the test waits neither for 30 epochs nor for large images."""
+"""The lines that are not the pages': the test waits neither for 30 epochs nor for large
+networks.
+"""
 README, FIRST_RUN = (
     (ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/first-run.md")
 )

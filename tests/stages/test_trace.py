@@ -7,7 +7,6 @@ from __future__ import annotations
 import fnmatch
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -184,12 +183,18 @@ def differs(store: Path, embedded: int = 0) -> list[str]:
 
 @contextmanager
 def put_back(folder: Path) -> Iterator[None]:
-    """What is changed in a folder is undone at the end."""
-    with tempfile.TemporaryDirectory() as place:
-        copy = shutil.copytree(folder, Path(place, "copy"))
-        yield
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(copy, folder)
+    """What is changed in a folder is undone at the end, without removing folders, which takes a
+    disk milliseconds each.
+    """
+    before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    yield
+    for file in folder.rglob("*"):
+        if file.is_file() and file not in before:
+            file.unlink()
+    for file, content in before.items():
+        if not file.exists() or file.read_bytes() != content:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
 
 
 def names(line: str, file: Path, is_alone: bool) -> bool:
