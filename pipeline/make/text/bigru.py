@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings import Training
-from pipeline.make.text.gru import Packing, bidirectional_states, read_both
+from pipeline.make.text.gru import Packing, bidirectional_states, states_in_graph
 from pipeline.make.text.tokens import TokenText, Words
 from pipeline.make.text.vocabulary import (
     END,
@@ -52,9 +51,8 @@ class BiGRU(nn.Module):
     def forward(self, tokens: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
         """Encode captions, int64 [B, T] of lengths [B]: [B, T, dimension], padding zero."""
         if torch.compiler.is_exporting():
-            onward = partial(_read, self.onward)
-            rearward = partial(_read, self.rearward)
-            return read_both(onward, rearward, self.embedding(tokens), lengths)
+            directions = [self.onward, self.rearward]
+            return states_in_graph(directions, self.embedding(tokens), lengths).mean(2)
         packing = Packing.of(lengths.cpu(), tokens.shape[1])
         packing = packing.to(tokens.device)
         numbers = tokens.flatten()[packing.places]
@@ -93,12 +91,6 @@ class BiGRU(nn.Module):
         ahead, _ = self.onward(PackedSequence(words, sizes))
         back, _ = self.rearward(PackedSequence(words[packing.turned], sizes))
         return (ahead.data + back.data[packing.turned]) / 2
-
-
-def _read(gru: nn.GRU, words: torch.Tensor) -> torch.Tensor:
-    """The states [B, T, d] of a GRU that reads words [B, T, W]."""
-    states, _ = gru(words.transpose(0, 1))
-    return states.transpose(0, 1)
 
 
 class BiGRUText(TokenText):

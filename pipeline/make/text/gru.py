@@ -9,7 +9,7 @@ never read; and the data of a step stay in the processor's cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any
@@ -23,24 +23,44 @@ from torch.nn.functional import embedding_bag
 from pipeline.foundation.compute.threads import each, side_by_side
 
 
-def read_both(
-    onward: Callable[[Tensor], Tensor],
-    rearward: Callable[[Tensor], Tensor],
-    items: Tensor,
-    counts: Tensor,
-) -> Tensor:
-    """Average what two functions [B, T, W] -> [B, T, d] make of sequences from the left, without
-    packing.
+def states_in_graph(directions: Sequence[nn.GRU], items: Tensor, counts: Tensor) -> Tensor:
+    """States [B, T, directions, d] of GRUs that read sequences [B, T, W] of at least one item, for
+    an exported graph: one operator of ONNX.
 
-    The second reads each sequence in reverse. Padded values are unspecified.
+    A second GRU reads each sequence in reverse. States of padding are unspecified.
     """
-    place = torch.arange(items.shape[1], device=items.device)
-    from_end = counts[:, None] - 1 - place
-    turn = from_end.clamp(min=0)[..., None]
-    turned_items = items.gather(1, turn.expand(-1, -1, items.shape[2]))
-    turned = rearward(turned_items)
-    back = turned.gather(1, turn.expand(-1, -1, turned.shape[2]))
-    return (onward(items) + back) / 2
+    weights = []
+    recurrent = []
+    biases = []
+    for gru in directions:
+        ordered = {name: _gates_of_onnx(weight) for name, weight in gru.named_parameters()}
+        weights.append(ordered["weight_ih_l0"])
+        recurrent.append(ordered["weight_hh_l0"])
+        both = [ordered["bias_ih_l0"], ordered["bias_hh_l0"]]
+        biases.append(torch.cat(both))
+    width = directions[0].hidden_size
+    direction = "bidirectional" if len(directions) == 2 else "forward"
+    given = [
+        items.transpose(0, 1),
+        torch.stack(weights),
+        torch.stack(recurrent),
+        torch.stack(biases),
+        counts.int(),
+    ]
+    states = torch.onnx.ops.symbolic(
+        "GRU",
+        given,
+        {"hidden_size": width, "direction": direction, "linear_before_reset": 1},
+        dtype=items.dtype,
+        shape=[items.shape[1], len(directions), items.shape[0], width],
+    )
+    return states.permute(2, 0, 1, 3)
+
+
+def _gates_of_onnx(weight: Tensor) -> Tensor:
+    """Torch's gates are reset, update, new; those of ONNX are update, reset, new."""
+    size = len(weight) // 3
+    return torch.cat([weight[size : 2 * size], weight[:size], weight[2 * size :]])
 
 
 @dataclass(frozen=True)

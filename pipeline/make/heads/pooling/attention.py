@@ -10,6 +10,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from pipeline.make.heads.pooling.base import Pooling, masked_softmax
 from pipeline.make.heads.pooling.mean import mean_over_items
 from pipeline.make.heads.pooling.options import GCNPoolOptions
+from pipeline.make.text.gru import states_in_graph
 
 
 class AttentionPool(Pooling):
@@ -126,7 +127,7 @@ def last_state(gru: nn.GRU, items: Tensor, valid: Tensor) -> Tensor:
     counts = valid.sum(1)
     if is_exporting():
         last = (counts - 1)[:, None, None]
-        states, _ = gru(items)
+        states = states_in_graph([gru], items, counts).squeeze(2)
         of_last = last.expand(-1, 1, gru.hidden_size)
         return states.gather(1, of_last).squeeze(1)
     packed = pack_padded_sequence(items, counts.cpu(), batch_first=True, enforce_sorted=False)

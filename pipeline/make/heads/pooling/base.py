@@ -85,11 +85,15 @@ class Pooling(nn.Module, ABC):
         dtype = torch.promote_types(items.dtype, torch.float32)
         if parameter is not None:
             dtype = parameter.dtype
+        if is_exporting():  # where nothing is cast, and torch would make a graph of its own of this
+            return self._pool(items.to(dtype), valid).to(items.dtype)
         with torch.autocast(items.device.type, enabled=False):
-            working = items.to(dtype)
-            if self._needs_zeros(working, valid):
-                working = torch.where(valid.unsqueeze(2), working, 0.0)
-            return self.pool(working, valid).to(items.dtype)
+            return self._pool(items.to(dtype), valid).to(items.dtype)
+
+    def _pool(self, items: Tensor, valid: Tensor) -> Tensor:
+        if self._needs_zeros(items, valid):
+            items = torch.where(valid.unsqueeze(2), items, 0.0)
+        return self.pool(items, valid)
 
     def _needs_zeros(self, items: Tensor, valid: Tensor) -> bool:
         if is_exporting():
