@@ -12,7 +12,14 @@ import pytest
 
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Embeddings, Relevance, mistakes, siblings
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Relevance,
+    degenerate,
+    mistakes,
+    siblings,
+)
+from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.foundation.evaluation.retrieval.similarity import as_similarity, select
 from pipeline.foundation.parts.errors import InputError
 
@@ -347,3 +354,54 @@ def test_captions_of_one_image_are_recognised_however_far_it_stands_out(raised: 
     """They are compared over other images alone; over theirs all of them would be alike."""
     scores = system(0.8) + raised * np.eye(IMAGES).repeat(EACH, 1)
     assert siblings.found(as_similarity(scores))
+
+
+def test_images_with_fewer_than_two_captions_each_have_no_siblings(
+    rng: np.random.Generator,
+) -> None:
+    for captions in (60, 20):
+        scores = 9 * np.eye(60)[:, :captions] + rng.random((60, captions))
+        assert not siblings.found(as_similarity(scores)), captions
+
+
+def test_a_query_is_constant_if_all_its_candidates_tie_and_one_of_them_is_wrong() -> None:
+    """Counted of those that ask, in each direction by the candidates of the other side."""
+    i2t = QueryRanks(
+        query=np.array([0, 1, 3]),
+        greater=np.array([0, 0, 0]),
+        equal=np.array([4, 0, 2]),
+        right=np.array([1, 5, 2]),  # of five captions; the second finds all of them right
+    )
+    t2i = QueryRanks(
+        query=np.arange(2), greater=np.zeros(2, int), equal=np.array([3, 3]), right=np.array([1, 1])
+    )
+    relevance = Relevance.of_owner(np.array([0, 1, 1, 3, 3]), 4)
+    found = degenerate.Constant.of([Ranks(i2t, t2i, relevance)])
+    assert found == degenerate.Constant(1, 2, all_images=False, all_captions=True)
+
+
+def test_rows_that_sum_to_one_by_chance_are_no_softmax() -> None:
+    scores = np.random.default_rng(0).standard_normal((30, 40))
+    other = np.random.default_rng(1).standard_normal((30, 30))
+    scores += (1 - scores.sum(1, keepdims=True)) / 40
+    assert "softmax" not in degenerate._in_common(scores, other, 1.0, "captions")
+    positive = np.abs(scores) + 0.1
+    for total, said in ((1.0, "sums to 1, as after a softmax over captions"), (3.0, "sums to 3")):
+        scaled = total * positive / positive.sum(1, keepdims=True)
+        spread = float(scaled.std())
+        assert degenerate._in_common(scaled, other, spread, "captions") == said
+
+
+def test_images_that_are_there_once_for_each_caption_are_counted(rng: np.random.Generator) -> None:
+    """Pairs already show it; where groups are of unlike sizes no step through the rows is named."""
+    vectors = rng.standard_normal((30, 8))
+    for sizes, said, advice in (
+        (np.full(30, 2), "the 60 rows of image vectors come in 30 groups of 2", "images[::2]"),
+        (np.full(30, 5), "the 150 rows of image vectors come in 30 groups of 5", "images[::5]"),
+        (np.arange(30) % 3 + 2, "in 30 groups of 2 to 4", "and caption_image, the row of each"),
+    ):
+        note = mistakes.of_rows(np.repeat(vectors, sizes, axis=0))
+        assert said in note
+        assert advice in note
+        assert ("images[::" in note) == (np.ptp(sizes) == 0)
+    assert mistakes.of_rows(vectors) == ""

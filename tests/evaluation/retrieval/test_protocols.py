@@ -54,6 +54,54 @@ def test_sizes_are_asserted(name: str, images: int) -> None:
 
 
 @pytest.mark.specification
+def test_protocols_are_those_of_the_papers() -> None:
+    """Images, captions of each, folds, and whether equal captions are one query."""
+    for name, rules in {
+        "all": (None, None, 1, False),
+        "flickr30k_1k": (1000, 5, 1, False),
+        "coco_5k": (5000, 5, 1, False),
+        "coco_1k_5fold": (5000, 5, 5, False),
+        "multi30k_2016": (1000, 12, 1, False),
+        "msrvtt_full": (2990, None, 1, True),
+        "msrvtt_1ka": (1000, 1, 1, False),
+        "vatex_1500": (1500, None, 1, True),
+    }.items():
+        found = PROTOCOLS[name]
+        assert (found.images, found.captions_per_image, found.folds, found.same_text) == rules, name
+        assert found.unpaired == ("candidates" if name == "all" else "refused"), name
+    multi30k = PROTOCOLS["multi30k_2016"]
+    for language, captions in {"en": 5, "de": 5, "fr": 1, "cs": 1}.items():
+        of_language = multi30k.of_language(language)
+        assert of_language.captions_per_image == captions
+        assert of_language.of_language("any") == of_language
+    with pytest.raises(InputError, match="is of en, de, fr, cs, received captions in ja"):
+        multi30k.of_language("ja")
+
+
+def test_an_image_that_lost_its_caption_to_an_equal_one_stays_a_candidate() -> None:
+    owner = np.array([0, 0])
+    merged = Protocol("merged", same_text=True, unpaired="refused")
+    ((images, captions),) = merged.parts(owner, 2)
+    assert (images.tolist(), captions.tolist()) == ([0, 1], [0, 1])
+    with pytest.raises(InputError, match="1 of 2 images have none"):
+        Protocol("plain", unpaired="refused").parts(owner, 2)
+    for rules in (merged, Protocol("plain", unpaired="refused")):
+        with pytest.raises(InputError, match="1 of 3 captions belong to none"):
+            rules.parts(np.array([0, 1, -1]), 2)
+
+
+def test_a_matrix_is_called_transposed_where_it_would_fit_on_its_side() -> None:
+    for shape, said in (
+        ((50, 10), "the matrix is transposed"),
+        ((51, 10), "say how many captions each image has"),
+        ((10, 49), "say how many captions each image has"),
+        ((50, 1), "say how many captions each image has"),
+    ):
+        with pytest.raises(InputError, match=said):
+            consecutive_captions(shape)
+
+
+@pytest.mark.specification
 def test_every_image_needs_five_captions() -> None:
     owner = consecutive_captions((1000, 5000)).copy()
     owner[777 * 5] = 3

@@ -84,6 +84,22 @@ def test_equal_vectors_tie_though_products_are_rounded(way: Any, rng: np.random.
     assert len(np.unique(found.places)) == 60
 
 
+@pytest.mark.parametrize("way", ["i2t", "t2i"])
+def test_equal_vectors_of_one_side_leave_all_of_the_other_as_candidates(
+    way: Any, rng: np.random.Generator
+) -> None:
+    images, captions = (rng.standard_normal((count, 8)).astype(np.float32) for count in (6, 20))
+    sides = {"images": images, "captions": captions}
+    for side in sides:
+        repeated = sides[side].copy()
+        repeated[1] = repeated[4]
+        both = sides | {side: repeated}
+        exact = both["images"].astype(np.float64) @ both["captions"].T.astype(np.float64)
+        ordered = np.argsort(-exact if way == "i2t" else -exact.T, axis=1, kind="stable")
+        found = top(Embeddings(both["images"], both["captions"]), way, 4)
+        assert np.array_equal(found.places, ordered[:, :4]), side
+
+
 class OrderedBlocks(Matrix):
     """Cells of which the earlier ones are a little greater in blocks, as rounding may have it."""
 

@@ -353,6 +353,8 @@ def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_o
     captions, column = np.eye(4, dtype=np.float32), {name: at for at, name in enumerate("abcd")}
     for others in (
         [Question("1", ("c",), ("d",), "x", "g")],
+        [Question("1", ("c",), ("a",), "x", "g")],
+        [Question("1", ("b",), ("d",), "x", "g")],
         [],
     ):  # other captions; one question with two right ones
         questions = [Question("0", ("a",) if others else ("a", "c"), ("b",), "x", "g"), *others]
@@ -360,6 +362,30 @@ def test_a_group_counts_where_the_wrong_caption_of_one_is_the_right_one_of_the_o
             questions, captions, np.arange(len(questions)), captions, column
         )
         assert accuracy.grouped(questions, compared) == []
+
+
+def test_chance_is_that_of_a_right_caption_before_all_wrong_ones_of_its_question() -> None:
+    """However many right captions a question has; of a group by all orders
+    of its four similarities.
+    """
+    captions, column = np.eye(4, dtype=np.float32), {name: at for at, name in enumerate("abcd")}
+    questions = [
+        Question("0", ("a", "b"), ("c",), "x"),
+        Question("1", ("a",), ("b", "c", "d"), "y"),
+    ]
+    compared = accuracy.compare(questions, captions, np.arange(2), captions, column)
+    chances = [each.chance for each in accuracy.accuracies(questions, compared)]
+    # A right one before one wrong one; one before three; the mean over the three right captions.
+    assert chances == pytest.approx([50, 25, (50 + 50 + 25) / 3])
+    pair = [Question("0", ("a",), ("b",), "x", "g"), Question("1", ("b",), ("a",), "x", "g")]
+    compared = accuracy.compare(pair, captions, np.arange(2), captions, column)
+    assert [each.name for each in accuracy.accuracies(pair, compared)] == ["x"]
+    chances = [each.chance for each in accuracy.grouped(pair, compared)]
+    places = [*itertools.permutations(range(4))]  # of the pairs 0a, 0b, 1a, 1b
+    text = [place[0] < place[1] and place[3] < place[2] for place in places]
+    image = [place[0] < place[2] and place[3] < place[1] for place in places]
+    both = [one and other for one, other in zip(text, image, strict=True)]
+    assert chances == pytest.approx([100 * np.mean(each) for each in (text, image, both)])
 
 
 def test_captions_are_equal_in_any_form_of_unicode() -> None:
