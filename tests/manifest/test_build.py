@@ -17,7 +17,8 @@ from PIL import Image
 
 from pipeline.foundation import manifest
 from pipeline.foundation.files import remembered
-from pipeline.foundation.manifest import Manifest, drawn_splits, table, text_file
+from pipeline.foundation.manifest import Manifest, drawn_splits, reader, table, text_file
+from pipeline.foundation.manifest.image_names import Folder
 from pipeline.foundation.manifest.reader import Source
 from pipeline.foundation.manifest.rows.reader import CSV
 from pipeline.foundation.manifest.split import Split, SplitName
@@ -490,6 +491,36 @@ def test_splits_are_drawn_of_the_images_that_have_a_caption_and_the_others_are_i
     made = manifest.build("mine", folder, file, manifest.Reading(draw=draw))
     assert asked == ["0.png", "2.png", "3.png"]
     assert made.images["split"].tolist() == ["train", "test", "val", "test"]
+
+
+def test_a_caption_of_no_image_and_no_split_is_in_test(folder: Path) -> None:
+    file = folder.parent / "captions.csv"
+    file.write_text("image,caption\n0.png,a\n,none\n1.png,b\n", encoding="utf-8")
+    for splits in (["test", "test"], ["train", "test"]):
+        drawn = dict(zip(("0.png", "1.png"), splits, strict=True))
+        reading = manifest.Reading(draw=lambda files, drawn=drawn: drawn)  # type: ignore[misc]
+        made = manifest.build("mine", folder, file, reading)
+        assert made.images["split"].tolist() == splits
+        assert made.split("test").captions.tolist()[-1] == "none"
+
+
+def test_numbers_of_coco_mean_its_files_with_and_without_leading_zeros(tmp_path: Path) -> None:
+    for number in (42, 100):
+        picture(tmp_path / f"COCO_val2014_{number:012}.jpg")
+    names = ["42", "042", f"{42:012}", "COCO_val2014_000000000042", "100", "1"]
+    found = Folder(tmp_path).find(names, tmp_path)
+    of_42 = dict.fromkeys(names[:4], "COCO_val2014_000000000042.jpg")
+    assert found == {**of_42, "100": "COCO_val2014_000000000100.jpg"}
+
+
+@pytest.mark.parametrize("count", range(8))
+def test_rows_of_any_number_of_parts_are_one_table(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "AT_ONCE", 3)
+    made = reader.table_of_rows(((row, f"r{row}") for row in range(count)), ["number", "name"])
+    assert made["number"].tolist() == [*range(count)]
+    assert made["name"].tolist() == [f"r{row}" for row in range(count)]
 
 
 def test_drawn_splits_have_a_tenth_of_the_images_to_the_nearest_one() -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
+from torchvision.transforms.functional import normalize, to_tensor
 
 from pipeline.extensions.detector.detector import Detector
+from pipeline.extensions.detector.graph import Graph
 from pipeline.extensions.detector.options import DetectorOptions
 from pipeline.extensions.detector.pooling import FeatureMap
 from pipeline.extensions.detector.selection import WHOLE, Found, select
@@ -87,7 +91,10 @@ def test_logits_to_scores() -> None:
     ],
 )
 def test_a_maps_stride(given: tuple[int, int], cells: tuple[int, int], stride: int) -> None:
-    assert FeatureMap.of_input(torch.zeros(1, cells[1], cells[0]), given, given).stride == stride
+    shown = FeatureMap.of_input(torch.zeros(1, cells[1], cells[0]), given, given)
+    assert shown.stride == stride
+    # A last cell may lie partly beyond the photograph, and moves no box.
+    assert shown.scale == pytest.approx((1 / stride, 1 / stride))
 
 
 def test_a_padded_photographs_boxes_are_on_its_part_of_the_map() -> None:
@@ -134,3 +141,32 @@ def test_what_is_inside_a_box_is_pooled() -> None:
         torch.tensor([[64.0, 0, 128, 128]])
     )
     torch.testing.assert_close(pooled, torch.tensor([[2.5]]))
+
+
+def test_a_graph_without_a_processor_reads_pixels_normalised_as_for_imagenet() -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)
+    graph: Any = SimpleNamespace(processor=None, side=[4, 6])
+    found = Graph.prepare(graph, Image.fromarray(pixels))
+    mean, deviation = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    expected = normalize(to_tensor(pixels), mean, deviation)
+    torch.testing.assert_close(found["pixel_values"], expected)
+
+
+def test_features_of_other_boxes_have_another_name() -> None:
+    changes: list[dict[str, Any]] = [
+        {},
+        {"min_boxes": 10},
+        {"max_boxes": 50},
+        {"confidence": 0.3},
+        {"overlap": 0.3},
+        {"stride": 8},
+        {"whole_image": True},
+        {"items": "queries"},
+        {"network": "ssd300_vgg16"},
+        {"map_network": "vit_base"},
+        {"map_network": "vit_base", "map_size": 224},
+        {"prompts": ["dog"]},
+        {"prompts": ["cat"]},
+    ]
+    names = [DetectorOptions(weights="x", **change).reported_as for change in changes]
+    assert len({*names}) == len(changes), names
