@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
-from pipeline.foundation.settings.paths import Paths
+from pipeline.foundation.settings.paths import Paths, systems
 
 OUTSIDE = ("..", ".", "../x", "a/../../x", "/x", "a\0b")
 
@@ -31,3 +32,28 @@ def test_no_name_leads_out_of_its_folder(tmp_path: Path) -> None:
                 with pytest.raises(InputError, match="a name cannot be "):
                     getattr(paths, method)(*given)
     assert composed > 50
+
+
+def test_a_run_has_its_systems_for_each_seed_in_one_order() -> None:
+    run = settings.load(
+        Path(__file__).parents[2] / "params.yaml",
+        (
+            "run.features=[region, grid]",
+            "run.ensembles=[RG, RGP]",
+            "run.texts=[bigru, bert]",
+            "run.recipes=[vse2ad]",
+            "run.seeds=[3, 0]",
+            "run.ablations=[vse_infty]",
+            "run.encoders=[]",
+            "run.rescorers=[nnn, {name: nnn, bank: test}]",
+            "run.rerank=[]",
+        ),
+    ).run
+    first = []
+    for text in ("bigru", "bert"):
+        for seed in (3, 0):
+            first += [f"vse2ad-{visual}-{text}-s{seed}" for visual in ("region", "grid", "RG")]
+    again = [f"{name}+nnn{bank}" for name in first for bank in ("", "-test")]
+    ablations = ["vse_infty-region-bigru-s3", "vse_infty-region-bigru-s0"]
+    assert [*systems(run)] == [*first, *again, *ablations]
+    assert run.left_out == {"RGP": ["patch"]}

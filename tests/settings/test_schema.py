@@ -78,6 +78,12 @@ def test_shipped_settings_are_valid_and_name_only_what_exists() -> None:
             "1e3",
             "got 1000.0; a name that looks like a number, true or null needs quotes",
         ),
+        (
+            "evaluate",
+            "{resamples: 9, seed: 0, block_megabytes: 1, qrels: q.tsv, same_text: positive}",
+            "qrels and same_text both say which candidates are positives; set one",
+        ),
+        ("typesetting", "{column_width: 17}", "column_width 17.0 is wider than text_width 16.0"),
         ("recipes.vse2ad.finetune", "yes", "got 'yes'; write true or false"),
         (
             "throughput",

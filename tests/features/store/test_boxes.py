@@ -33,6 +33,9 @@ def test_stored_boxes_follow_their_features(store: FeatureStore) -> None:
         items[0, 0, -6:], [0, 0, 1, 1, 1, 1]
     )  # the first window is the whole image
     assert boxed.identity == store.identity
+    boxed.sizes = boxed.sizes * (1 + np.arange(len(boxed.sizes)))[:, None]
+    wholes = boxed.read(rows)[0][:, 0, -6:]
+    np.testing.assert_allclose(wholes, [[0, 0, *[1 / (1 + row)] * 4] for row in rows], rtol=1e-6)
 
 
 def test_the_cells_of_a_grid_have_their_own(job: ExtractionJob) -> None:
