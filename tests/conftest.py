@@ -9,7 +9,7 @@ import os
 import pytest
 
 # Fixtures that are there for all tests, and what `make test-quick` leaves out.
-FOR_ALL = ("surroundings", "tiny_corpus", "command_line", "quick")
+FOR_ALL = ("surroundings", "tiny_corpus", "command_line", "quick", "read_once")
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Registered first, so called last. To take all modules down one by one takes a worker ten
     # seconds, in which nobody needs it.

@@ -43,7 +43,7 @@ from pipeline.make.dual_encoders.tuning.tuned import export
 from pipeline.make.dual_encoders.tuning.weights import Weights
 from pipeline.make.heads.objectives.base import Objective
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("encoders_read_once")]
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ from pipeline.make.dual_encoders.tuning.job import TuningJob
 from stages import cli
 from stages.arguments import Source
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("encoders_read_once")]
 
 PARAMS = str(Path(__file__).parents[2] / "params.yaml")
 STORE = Path("embeddings/sample/tiny.zarr")
