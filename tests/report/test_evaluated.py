@@ -145,3 +145,68 @@ def test_names_do_not_break_the_table() -> None:
         .splitlines()[1]
         .startswith("1fold,,'=1+1,")
     )
+
+
+def test_what_was_measured_otherwise_is_another_table() -> None:
+    """Another split, pool, protocol or rule for ties, each said above its numbers."""
+    numbers = measured(0) | {"split": "val"}
+    others = [
+        numbers | {"split": "test"},
+        numbers | {"ties": "optimistic"},
+        numbers | {"ties": "pessimistic"},
+        numbers | {"images": 21},
+    ]
+    table = evaluated.to_table([("net", each) for each in (numbers, *others)])
+    for title in (
+        "Val split, 20 images x 20 captions, protocol 1fold\n",
+        "Test split, 20 images x 20 captions, protocol 1fold\n",
+        "Val split, 20 images x 20 captions, protocol 1fold, ties optimistic\n",
+        "Val split, 20 images x 20 captions, protocol 1fold, ties pessimistic\n",
+        "Val split, 21 images x 20 captions, protocol 1fold\n",
+    ):
+        assert table.count(title) == 1, title
+
+
+def test_a_remark_on_some_systems_of_a_table_names_them() -> None:
+    plain = measured(0)
+    lacking = plain | {"left_out": {"no picture": 3}}
+    remark = "left out of the data set or this pool: "
+    one = evaluated.to_table([("a", plain), ("b", lacking), ("c", lacking)])
+    assert f"  b, c: {remark}" in one
+    every = evaluated.to_table([("b", lacking), ("c", lacking)])
+    assert f"  {remark}" in every
+    assert "b, c:" not in every
+    assert remark not in evaluated.to_table([("a", plain)])
+
+
+def test_remarks_say_what_the_recalls_do_not() -> None:
+    plain = measured(0)
+    judged = {"source": "judged.txt", "pairs": {"i2t": 9, "t2i": 9}}
+    for more, said in (
+        ({}, []),
+        (
+            {"captions_without_image": 4},
+            ["captions without image: 4; they are candidates, never queries"],
+        ),
+        (
+            {"images_without_caption": 2, "captions_without_image": 0},
+            ["images without caption: 2; they are candidates, never queries"],
+        ),
+        ({"relevance": judged}, ["relevance: judged.txt, 9 pairs"]),
+        (
+            {"relevance": judged | {"pairs": {"i2t": 9, "t2i": 7}, "digest": "x"}},
+            [
+                "judged queries: image → caption 20, caption → image 20",
+                "relevance: judged.txt, 9 pairs of image queries, 7 of caption queries",
+            ],
+        ),
+        (
+            {"queries": {"i2t": 20, "t2i": 0}},
+            ["judged queries: image → caption 20, caption → image 0"],
+        ),
+        (
+            {"relevance": judged | {"left_out": {"not 4 columns": 5}}},
+            ["relevance: judged.txt, 9 pairs", "left out of the judgements: not 4 columns: 5"],
+        ),
+    ):
+        assert list(evaluated.remarks(plain | more)) == said, more

@@ -343,3 +343,20 @@ def test_rules_below_headings_are_as_wide_as_the_columns_that_latex_sets() -> No
     headed = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(?:Flickr|COCO)\}", source)
     assert headed == ["3", "4"]  # what follows a number has a column of its own
     assert re.findall(r"rule(?:\(lr\))?\{(\d-\d)\}", source) == ["2-4", "5-8"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("中", "1 character that pdflatex cannot set: their code points are printed (U+4E2D);"),
+        ("中文字", "(U+4E2D, U+5B57, U+6587);"),
+        ("中文字体中", "4 characters that pdflatex cannot set: their code points are printed "),
+        ("中文字体", "(U+4E2D, U+4F53, U+5B57, …);"),
+    ],
+)
+def test_of_characters_that_cannot_be_set_three_are_shown_and_all_are_counted(
+    text: str, said: str
+) -> None:
+    with pytest.warns(InputWarning) as warned:
+        latex.figure("name", text, wide=False)
+    assert said in str(warned[0].message)

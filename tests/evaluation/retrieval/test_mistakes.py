@@ -405,3 +405,39 @@ def test_images_that_are_there_once_for_each_caption_are_counted(rng: np.random.
         assert advice in note
         assert ("images[::" in note) == (np.ptp(sizes) == 0)
     assert mistakes.of_rows(vectors) == ""
+
+
+def test_what_lies_among_ties_is_in_their_middle() -> None:
+    """Of a row of one value the right answer has half of the candidates before it."""
+    owner, rows = np.arange(40), np.arange(30)
+    assert mistakes._front(np.zeros((30, 40)), rows, owner) == pytest.approx(0.5)
+    assert mistakes._front(np.eye(40)[:30], rows, owner) == pytest.approx(0.5 / 40)
+
+
+def test_too_few_of_either_side_say_nothing() -> None:
+    for images, captions, folds, has_note in (
+        (60, 60, 1, True),
+        (10, 60, 1, False),
+        (60, 360, 6, False),  # ten images each
+        (60, 360, 2, True),
+    ):
+        owner = np.arange(captions) * images // captions
+        scores = np.zeros((images, captions))
+        metrics = evaluate(scores, owner, retrieval.Protocol("all", folds=folds))
+        relevance = Relevance.of_owner(owner, images)
+        found = mistakes.of_scores(as_similarity(scores), relevance, metrics.ranks)
+        assert bool(found) is has_note, (images, folds)
+
+
+def test_two_squares_of_uneven_rows_may_hold_similarities(rng: np.random.Generator) -> None:
+    """One uneven side alone are vectors."""
+    square, even = 9 * rng.random((8, 8)), unit(rng.random((8, 8)))
+    said = "if the files hold similarities, give one of them alone"
+    for images, captions, is_said in (
+        (square, square[::-1], True),
+        (square, even, False),
+        (even, square, False),
+        (square[:5, :4], square[:6, :4], False),
+    ):
+        (note,) = mistakes.of_vectors(images, captions)
+        assert (said in note) is is_said
