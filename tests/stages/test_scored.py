@@ -21,6 +21,7 @@ from pipeline.foundation.manifest import Manifest
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from stages.named_systems import say_read_as
+from stages.scored_systems import _few
 
 pytestmark = pytest.mark.slow
 
@@ -199,3 +200,8 @@ def test_of_a_plain_matrix_only_what_is_assumed_is_said(
     for name, columns, expected in cases:
         say_read_as(name, open_system(name, columns, root=tmp_path))
         assert capsys.readouterr().err == expected
+
+
+def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
+    assert _few(["a", "b", "c"]) == "a, b, c"
+    assert _few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

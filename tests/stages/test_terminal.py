@@ -81,6 +81,19 @@ def test_the_time_left_is_that_of_what_is_left(clock: list[float], capfd: Any) -
         assert (60 * minutes + seconds) * rate == pytest.approx(100 - done, rel=0.05)
 
 
+def test_what_fails_is_not_said_to_be_done(clock: list[float], capfd: Any) -> None:
+    def fail() -> None:
+        with Progress("head", "step", 100) as bar:
+            clock[0] = 31.0
+            bar.update(40)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("head: 40 of 100 steps, ")
+
+
 def test_what_is_quickly_done_says_nothing(capfd: Any) -> None:
     with Progress("rank", "query", 3) as bar:
         bar.update(3)

@@ -285,3 +285,9 @@ def test_a_system_is_not_compared_with_itself(refused: Refused) -> None:
     assert "expected names with one comma between, each once" in refused(
         "tables", "--columns", "r1,r1"
     )
+
+
+def test_what_a_command_reads_is_found_in_all_forms_of_naming_it() -> None:
+    named = values._possible_files("Ours=of two = i.npy:c.npy,other.npy")
+    assert {"i.npy", "c.npy", "other.npy"} <= {name.strip() for name in named}
+    assert "a=b.npy" in values._possible_files("a=b.npy")

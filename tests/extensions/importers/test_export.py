@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 from folders import tree
 
-from pipeline.extensions.importers import import_features
-from pipeline.extensions.importers.export import scan_name
+from pipeline.extensions.importers import butd_tsv, import_features
+from pipeline.extensions.importers.base import SourceItems
+from pipeline.extensions.importers.export import _line, scan_name
 from pipeline.foundation.manifest import Manifest, dataset as card_of
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore, StoreError, export as exporting
@@ -254,3 +255,21 @@ def test_memory_is_a_batchs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(store, "read", counted)
     export(store, TABLE, "train", tmp_path / "out")
     assert sizes == [2, 2, 2, 2]
+
+
+def test_a_row_names_its_image_as_the_readers_of_its_columns_do() -> None:
+    """LXMERT's by the file without folder and suffix, bottom-up-attention's by number."""
+    extras = {
+        "boxes": np.zeros((1, 4), np.float32),
+        "object": np.zeros(1, np.int64),
+        "object_score": np.zeros(1, np.float32),
+        "attribute": np.zeros(1, np.int64),
+        "attribute_score": np.zeros(1, np.float32),
+    }
+    image = SourceItems(np.zeros((1, 2), np.float32), extras, (640, 480))
+    file = "val2014/COCO_val2014_000000000042.jpg"
+    for columns, begin in (
+        (butd_tsv.LXMERT, [b"COCO_val2014_000000000042", b"480", b"640"]),
+        (butd_tsv.ANDERSON, [b"7", b"640", b"480", b"1"]),
+    ):
+        assert _line(7, file, image, columns).split(b"\t")[: len(begin)] == begin

@@ -18,6 +18,7 @@ import pytest
 from folders import tree
 
 from pipeline.extensions.importers import import_features
+from pipeline.foundation.artefacts import code
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features.store import FeatureStore, StoreError, exclusive, ledger, verify
 
@@ -117,6 +118,15 @@ def tsv(tmp_path: Path) -> Any:
     table = foreign.manifest(11)
     there = foreign.pictures(table, counts(11, True, 0), DIMENSION)
     return foreign.job(table, "butd-tsv", foreign.lxmert_tsv(tmp_path, there), tmp_path / "s.zarr")
+
+
+def test_a_store_of_another_version_of_its_reader_is_another(
+    tsv: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tsv.index(lambda count: None)
+    before = tsv.wanted(source).fingerprint
+    monkeypatch.setitem(code.RAISED, "importers/butd-tsv", before["version"] + 1)
+    assert tsv.wanted(source).fingerprint == before | {"version": before["version"] + 1}
 
 
 @pytest.mark.specification

@@ -35,6 +35,9 @@ def test_names_sizes_and_every_byte_of_small_files(files: list[Path]) -> None:
     assert sampled(files) != first
     files[1].write_bytes(b"")
     assert sampled([files[0], files[2], files[1].rename(files[1].with_name("d"))]) != first
+    files[1].with_name("d").rename(files[1])
+    renamed = sampled([*files[:2], files[2].rename(files[2].with_name("d"))])
+    assert renamed["sampled_sha256"] != first["sampled_sha256"]
 
 
 def test_large_sources_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
