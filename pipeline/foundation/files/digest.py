@@ -12,6 +12,7 @@ from typing import Any
 from pipeline.foundation.files import regular
 
 AT_ONCE = 1 << 14  # rows
+SMALL = 1 << 18  # bytes, which are hashed before threads have started
 
 
 def digest(value: Any) -> str:
@@ -48,8 +49,12 @@ def of_files(paths: Iterable[Path], of_file: Callable[[Path], str] = sha256) -> 
     """SHA-256 of several files in order, one per core at a time (hashing releases Python's
     lock).
     """
+    files = [*paths]
+    if sum(file.stat().st_size for file in files if file.is_file()) <= SMALL:
+        yield from map(of_file, files)
+        return
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        yield from threads.map(of_file, paths)
+        yield from threads.map(of_file, files)
 
 
 def of_folder(folder: Path, digests: Callable[[Iterable[Path]], Iterable[str]] = of_files) -> str:

@@ -4,6 +4,7 @@ quantiles of Student's t that it needs.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -65,6 +66,7 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
+@lru_cache(maxsize=128)  # each metric of a pool asks for the same
 def quantile(freedom: int, share: float) -> float:
     """Find the value below which a share of Student's distribution is, to ten digits or more.
 
