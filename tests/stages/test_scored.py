@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forged
@@ -17,10 +18,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
-from stages.named_systems import say_read_as
+from pipeline.judge.systems.scores.system import System
+from stages.named_systems import _seeds, say_read_as
 from stages.scored_systems import _few
 
 pytestmark = pytest.mark.slow
@@ -205,3 +209,24 @@ def test_of_a_plain_matrix_only_what_is_assumed_is_said(
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
     assert _few(["a", "b", "c"]) == "a, b, c"
     assert _few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+def test_seeds_of_a_system_are_in_the_order_of_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "similarities" / "sample"
+    for name in ("mine-s10", "mine-s2", "mine-s0", "mine-other-s1", "mine"):
+        (folder / f"{name}.zarr").mkdir(parents=True)
+    (folder / "mine.zarr").rmdir()
+
+    def opened(path: Path) -> Any:
+        return SimpleNamespace(made_from=SimpleNamespace(seed=int(path.stem.rpartition("s")[2])))
+
+    monkeypatch.setattr(System, "open", opened)
+    chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
+    for turned in (False, True):
+        monkeypatch.setattr(
+            Path, "glob", lambda self, form, turned=turned: sorted(self.iterdir(), reverse=turned)
+        )
+        places = _seeds(Paths(tmp_path), chosen, "sample", "mine")
+        assert [Path(text).stem for text, _ in places] == ["mine-s0", "mine-s2", "mine-s10"]

@@ -8,16 +8,19 @@ import shutil
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forged
 import numpy as np
+import pandas as pd
 import pytest
 import saved
 import tampering
 
 from pipeline.foundation.evaluation.retrieval.blocks import Ids
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest.columns import COLUMNS
 from pipeline.judge.systems import reranking
 from pipeline.judge.systems.reranking.base import PairSource
 from pipeline.judge.systems.scores.system import System
@@ -442,3 +445,28 @@ def test_a_head_of_another_machine_is_told_where_it_must_be(
     assert pipeline("embed", "sample", "--system", "copied", "--out", "vectors.zarr")[0] == 0
     code, _, err = pipeline("search", "a ring", "--system", "vectors.zarr")
     assert (code, "heads/sample/copied; put it there" in err) == (2, True)
+
+
+def test_a_found_caption_of_no_image_is_listed_by_itself() -> None:
+    rows = [
+        (5, "a.jpg", 1, "test", 9, "a dog"),
+        (5, "a.jpg", 1, "test", 6, "one dog"),
+        (-1, "", -1, "test", 7, "no house"),
+        (-1, "", -1, "test", 8, "no tree"),
+    ]
+    table = Manifest(pd.DataFrame(rows, columns=list(COLUMNS)), "mine", Path("images"))
+    store: Any = SimpleNamespace(
+        caption_image=np.array([0, 0, -1, -1]),
+        image_ids=np.array([5]),
+        caption_ids=np.array([9, 6, 7, 8]),
+    )
+    found = np.array([[3, 1]])
+    (hits,) = search._hits(table, store, True, found, np.array([[0.5, 0.25]]))
+    told = [(hit.rank, hit.similarity, hit.image_id, hit.captions, hit.found) for hit in hits]
+    assert told == [
+        (1, 0.5, -1, ["no tree"], "no tree"),
+        (2, 0.25, 5, ["a dog", "one dog"], "one dog"),
+    ]
+    assert hits[0].file is None
+    assert hits[1].file is not None
+    assert hits[1].file.path == Path("images/a.jpg")

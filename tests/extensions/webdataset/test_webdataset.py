@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from pipeline.extensions.webdataset.reader import NOT_FETCHED
 from pipeline.foundation.manifest import Manifest, build
 from pipeline.foundation.parts.errors import InputError
 
@@ -64,7 +65,11 @@ def test_a_member_that_cannot_be_used_is_left_out(
     assert made.left_out == {reason: 1}
 
 
-@pytest.mark.parametrize(("keys", "ids"), [(("7", "3"), [7, 3]), (("7", "07"), [0, 1])])
+@pytest.mark.parametrize(
+    ("keys", "ids"),
+    [(("7", "3"), [7, 3]), (("7", "07"), [0, 1]), (("7", "1" * 18), [7, int("1" * 18)])]
+    + [(("7", digits), [0, 1]) for digits in ("1" * 19, "9" * 40)],
+)
 def test_keys_are_ids_where_no_two_images_share_one(
     tmp_path: Path, keys: tuple[str, str], ids: list[int]
 ) -> None:
@@ -119,3 +124,29 @@ def test_a_key_that_says_not_which_caption_is_meant_is_left_out(
     made = build("web", tmp_path, tar(tmp_path, *GOOD, *members))
     assert made.images["file"].tolist() == ["0.tar/a.jpg"]
     assert made.left_out == {reason: 1}
+
+
+def test_every_image_that_img2dataset_could_not_make_is_counted(tmp_path: Path) -> None:
+    tar(tmp_path, *GOOD)
+    status = ["success", "failed_to_download", "failed_to_resize"]
+    table = pa.table({"status": status, "url": ["https://a/0", "https://a/1", "https://a/2"]})
+    parquet.write_table(table, tmp_path / "0.parquet")
+    assert build("web", tmp_path, tmp_path).left_out == {NOT_FETCHED: 2}
+
+
+def test_images_of_a_folder_are_in_the_order_of_their_names(tmp_path: Path) -> None:
+    names = [f"{number * 7919 % 997:03}" for number in range(40)]
+    for name in names:
+        (tmp_path / f"{name}.jpg").write_bytes(b"1")
+        (tmp_path / f"{name}.txt").write_text(f"caption {name}")
+    made = build("web", tmp_path, tmp_path)
+    assert made.images["file"].tolist() == [f"{name}.jpg" for name in sorted(names)]
+
+
+def test_a_split_is_called_as_in_manifests(tmp_path: Path) -> None:
+    members = []
+    for split in ("train", "validation", "dev", "test"):
+        members.append((f"{split}.jpg", b"1"))
+        members.append((f"{split}.json", f'{{"caption": "a", "split": "{split}"}}'.encode()))
+    made = build("web", tmp_path, tar(tmp_path, *members))
+    assert made.images["split"].tolist() == ["train", "val", "val", "test"]
