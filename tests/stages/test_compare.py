@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, holm, power
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference
 from stages import compare as comparing
@@ -397,3 +399,17 @@ def test_its_csv_has_the_unrounded_numbers_of_its_json(
             reported[key] for key in ("a", "b", "difference", "p", "holm")
         ]
         assert [float(row["low"]), float(row["high"])] == reported["interval"]
+
+
+def test_the_cards_protocols_are_for_the_test_split_of_its_data_set() -> None:
+    def of(dataset: str, split: str, own: retrieval.Protocol | None = None) -> Any:
+        made = SimpleNamespace(dataset=dataset, split=split)
+        return SimpleNamespace(protocol=own, made_from=made)
+
+    paths = Paths(Path(__file__).parents[2])
+    own = ["coco_1k_5fold", "coco_5k"]
+    assert comparing._protocols(paths, "coco", [of("coco", "test")]) == own
+    for pools in ([of("coco", "val")], [of("other", "test")], [of("", "")]):
+        assert comparing._protocols(paths, "coco", pools) == ["all"]
+    reranked = [of("coco", "test", retrieval.protocol("coco_5k")), of("coco", "test")]
+    assert comparing._protocols(paths, "coco", reranked) == [retrieval.protocol("coco_5k")]

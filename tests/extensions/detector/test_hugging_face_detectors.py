@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,15 @@ def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
             assert len(single.features) == len(single.extras["object"]) <= 6
             assert (single.extras["boxes"] >= 0).all()
             assert (single.extras["boxes"] <= np.array(size * 2)).all()
+
+
+def test_vectors_of_queries_stand_behind_those_of_patches() -> None:
+    finder: Any = SimpleNamespace(_hooked={})
+    vectors = torch.randn(2, 7, 4)
+    for out in ({"last_hidden_state": vectors}, {"class_embeds": vectors}):
+        found = hugging_face.HuggingFace._queries(finder, out, 3)
+        torch.testing.assert_close(found, vectors[:, 4:])
+    finder._hooked["decoder"] = (None, [torch.zeros(2, 3, dtype=torch.int64), vectors])
+    torch.testing.assert_close(hugging_face.HuggingFace._queries(finder, {}, 7), vectors)
+    finder._hooked.clear()
+    assert hugging_face.HuggingFace._queries(finder, {}, 7) is None

@@ -6,6 +6,7 @@ import json
 import shutil
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from tiny_bert import tiny_bert
 from tiny_open_clip import LIMIT, OWN, TEXT, TIMM, written
 
+from pipeline.extensions.open_clip.encoder import OpenClip
 from pipeline.foundation.parts.errors import InputError, InputWarning
 from pipeline.make import dual_encoders
 from pipeline.make.dual_encoders import record
@@ -229,3 +231,28 @@ def test_the_activation_is_recorded_and_openais_weights_need_quick_gelu(
     assert found["activation"] == {"image": activation, "text": activation}
     assert {"mean", "std", "interpolation", "resize_mode", "size"} <= found["preprocessing"].keys()
     assert found["token_limit"] == LIMIT
+
+
+def test_captions_are_padded_to_the_networks_length_as_their_tokenizer_pads() -> None:
+    def tokenizer(captions: list[str], context_length: int) -> torch.Tensor:
+        return torch.full((len(captions), context_length), 5)
+
+    for padding, filler in ((SimpleNamespace(pad_token_id=1), 1), (None, 0)):
+        if padding is not None:
+            tokenizer.tokenizer = padding  # type: ignore[attr-defined]
+        elif hasattr(tokenizer, "tokenizer"):
+            del tokenizer.tokenizer
+        encoder: Any = SimpleNamespace(usage=Usage(), tokenizer=tokenizer, token_limit=3, _padded=5)
+        assert OpenClip._tokens(encoder, ["a"]).tolist() == [[5, 5, 5, filler, filler]]
+
+
+def test_each_interpolation_resizes_in_its_own_way(folders: dict[str, Path]) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (90, 70, 3), np.uint8)
+    prepared = []
+    for interpolation in ("bilinear", "bicubic"):
+        usage = Usage(interpolation=interpolation, preprocessing="squash")  # type: ignore[arg-type]
+        encoder = dual_encoders.load(f"open_clip:{folders['own']}", usage)
+        (resize, *_) = encoder.transform.transforms  # type: ignore[attr-defined]
+        assert resize.interpolation.value == interpolation
+        prepared.append(encoder.prepare(Image.fromarray(pixels))["pixel_values"])
+    assert not torch.equal(*prepared)
