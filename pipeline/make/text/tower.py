@@ -49,11 +49,12 @@ class TowerText(TextTower, TokenText):
         super().__init__(*given)
         tokenizer = self.tokenizer
         self.mask = tokenizer.mask_token_id
+        special = {*tokenizer.all_special_ids}  # computed at each look
         others = []
         for piece, number in tokenizer.get_vocab().items():
             # [PAD], <s>, [unused12] and the like stand for no text.
             is_bracketed = piece.startswith("[") and piece.endswith("]")
-            if not is_bracketed and number not in tokenizer.all_special_ids:
+            if not is_bracketed and number not in special:
                 others.append(number)
         self.others = np.array(sorted(others))
         # Gemma's tokenizer takes a caption for one word.
