@@ -149,3 +149,8 @@ def test_a_row_that_competes_only_with_rows_that_never_do_is_not_bold_and_the_ca
     alone = "A single measured row is never bold."
     assert alone in emphasis.best_of_groups.said([RSUM], (), [first, *never])
     assert alone not in emphasis.best_of_groups.said([RSUM], (), [first, others[0], never[1]])
+
+
+def test_least_is_said_where_less_is_better_in_every_column() -> None:
+    for columns, which in (([RSUM], "best"), ([RANK], "least"), ([RSUM, RANK], "best")):
+        assert emphasis.best_of_columns.said(columns, [], []) == f"Bold: the {which} of a column."

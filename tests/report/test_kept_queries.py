@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
-from pipeline.run.report.examples import digest_order
+from pipeline.judge.systems.scores.system import System
+from pipeline.run.report.examples import Gallery, digest_order, examples
 from pipeline.run.report.page.explorer import kept_images
 
 FILES = [f"{number}.png" for number in range(10)]
@@ -62,3 +65,28 @@ def test_the_systems_compared_at_first_come_before_others() -> None:
 def test_fewer_images_than_asked_for_and_one_system() -> None:
     assert kept(SAME, count=99, default=(0, 0)) == ORDER
     assert kept(SAME, SAME, count=1) == ORDER[:1]
+
+
+def test_examples_are_found_first_or_missed_in_the_order_of_the_digests_of_their_texts() -> None:
+    """A query that is tied for the first place is neither found first nor missed."""
+    count = 12
+    scores = np.tile(-np.arange(count, dtype=np.float32), (count, 1))
+    for row in range(4):
+        scores[row, row] = 1  # found first; the caption too, of all images
+    scores[4, 4] = scores[4, 0]  # tied with the best
+    numbers = np.arange(count)
+    texts = [f"a picture of {number}" for number in range(count)]
+    pool = System.of("a", scores, numbers, numbers, numbers)
+    gallery = Gallery(pool, texts, [text[::-1] for text in texts], lambda row: None)  # type: ignore[arg-type, return-value]
+    first, missed = examples(gallery, "i2t", 3, 2)
+
+    def by_digest(rows: range) -> list[int]:
+        return sorted(rows, key=lambda row: hashlib.sha256(texts[row][::-1].encode()).digest())
+
+    assert [each.query for each in first] == by_digest(range(4))[:3]
+    assert [each.query for each in missed] == by_digest(range(5, count))[:3]
+    assert {each.rank for each in first} == {1.0}
+    for each in missed:
+        assert each.rank == each.query + 1
+        assert each.shown == (0, 1)
+        assert each.best == each.query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import invented_facts
@@ -14,7 +15,14 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables.table import TableRequest
 from pipeline.make.features.extractors import ENGINES
 from pipeline.run.report import result_rows
-from pipeline.run.report.measured import outside_benchmarks
+from pipeline.run.report.measured import (
+    SEPARATE,
+    MeasuredSystem,
+    _section,
+    _tested,
+    outside_benchmarks,
+    tasks,
+)
 from pipeline.run.report.names import PAPERS, backbone, image_stand_in, network, stand_ins
 
 
@@ -466,3 +474,125 @@ def test_todays_patch_networks_go_by_their_cards() -> None:
         image_stand_in("patch", f"patch-{tag}", made | {"weights": "untrained"})
         == f"patch (patch-{tag}, untrained)"
     )
+
+
+def cross(*of_tasks: str) -> Any:
+    return SimpleNamespace(settings={"architecture": {"name": "cross"}, "tasks": [*of_tasks]})
+
+
+def test_the_tasks_of_a_cross_encoder_are_what_it_was_trained_for() -> None:
+    for of_tasks, known in (
+        (("emb", "ce"), {"emb", "ce"}),
+        (("emb", "ance"), {"emb"}),
+        (("ce",), {"ce"}),
+        ((), {"emb"}),
+    ):
+        assert tasks(cross(*of_tasks).settings) == known
+    assert tasks({"architecture": {"name": "dual"}, "tasks": ["ce"]}) == frozenset()
+    assert tasks({}) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("members", "rerank", "part"),
+    [
+        ([cross("emb")], {}, "EMB"),
+        ([cross("emb", "ance")], {}, "EMB"),
+        ([cross("ce")], {}, "CE"),
+        ([cross("emb", "ce")], {}, "JOIN+EMB"),
+        ([cross("emb", "ce")], {"k": 20}, "JOIN+CO"),
+        ([cross("emb", "ce")], {"k": "all"}, "JOIN+CE"),
+        ([cross("emb"), cross("ce")], {"k": 20}, "SEP+CO"),
+        ([cross("emb")], {"k": 20, SEPARATE: True}, "SEP+CO"),
+        ([cross("emb"), SimpleNamespace(settings={})], {"k": 20}, ""),
+        ([], {}, ""),
+    ],
+)
+def test_the_parts_of_cooperative_retrieval_have_their_papers_names(
+    members: list[Any], rerank: dict[str, Any], part: str
+) -> None:
+    origin: Any = SimpleNamespace(rerank=tuple(rerank.items()))
+    assert MeasuredSystem(origin, (), {}, tuple(members)).part == part
+
+
+def test_of_a_lone_head_and_its_ensemble_the_ensemble_is_kept() -> None:
+    """Whichever was measured first."""
+    lone, ensemble = system("sample", "all", ensemble=None), system("sample", "all")
+    for first, second in ((lone, ensemble), (ensemble, lone)):
+        (found,) = read_metrics(first | second)
+        assert found.systems == tuple(ensemble)
+
+
+def test_a_system_with_a_benchmark_s_protocol_is_shown_there_alone() -> None:
+    ((name, entry),) = system("coco", "coco_5k", images=5000, captions=25_000).items()
+    both = {name: entry | {"all": entry["coco_5k"]}}
+    assert len(read_metrics(both)) == 2
+    assert outside_benchmarks(read_metrics(both)) == []
+    other = system("sample", "coco_5k")
+    ((name, entry),) = other.items()
+    ((found,),) = outside_benchmarks(read_metrics({name: entry | {"all": entry["coco_5k"]}}))
+    assert found.origin.protocol == "all"
+
+
+def test_systems_that_no_head_made_have_the_section_of_their_making() -> None:
+    def made(**facts: Any) -> Any:
+        known = {"is_head": False, "given": None, "encoder": None} | facts
+        return SimpleNamespace(letters="", members=[SimpleNamespace(**known)])
+
+    assert _section(SimpleNamespace(letters="R")) == ""  # type: ignore[arg-type]
+    assert _section(made(encoder={"trained_on": "pairs of the web"})) == "zero-shot"
+    assert _section(made(encoder={"tuned_on": "coco", "trained_on": "pairs"})) == "fine-tuned"
+    assert _section(made(given="files")) == "given"
+
+
+def test_a_language_is_tested_by_its_own_hits() -> None:
+    kept = {"queries": "whole", "languages": {"de": {"queries": "de"}, "en": {"queries": "en"}}}
+    found = _tested(kept)
+    assert found[RSUM].hits.queries == "whole"
+    for language in ("de", "en"):
+        column = found[Statistic(language, "mR")]
+        assert (column.hits.queries, column.statistic) == (language, RSUM)
+    assert _tested({}) == {}
+
+
+def test_rows_of_one_label_name_what_differs_between_them() -> None:
+    """Their recipe, or what made their features; what is the same is not named."""
+    known = ["vse2ad", "vse_pp"]
+    for systems, labels in (
+        ([system("sample", "all")], ["net"]),
+        (
+            [system("sample", "all", recipe=recipe) for recipe in known],
+            [f"net ({each})" for each in known],
+        ),
+        (
+            [system("sample", "all"), system("sample", "all", seed=1, untrained=["region"])],
+            ["net (region: butd-36)", "net (region: butd-36 untrained)"],
+        ),
+    ):
+        read = [found for each in systems for found in read_metrics(each)]
+        rows = result_rows.measured_rows(read, lambda _: result_rows.RowHeader(("net",)), {})
+        assert [row.header.labels[0] for row in rows] == labels
+
+
+def test_the_numbers_of_seeds_are_said_from_the_fewest_to_the_most() -> None:
+    def seeds(recipe: str, count: int) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        for seed in range(count):
+            entries |= system("sample", "all", recipe=recipe, seed=seed, r1=50.0 + seed)
+        return entries
+
+    for counts, said in (
+        ((1,), None),
+        ((3,), "3 seeds"),
+        ((1, 2), "2 seeds"),
+        ((2, 5), "2 to 5 seeds"),
+    ):
+        entries: dict[str, Any] = {}
+        for recipe, count in zip(("vse2ad", "vse_pp"), counts, strict=False):
+            entries |= seeds(recipe, count)
+        texts = [
+            note.text for note in result_rows.remarks(read_metrics(entries)) if "±" in note.text
+        ]
+        expected = []
+        if said:
+            expected = [f"±: mean and sample standard deviation over {said}."]
+        assert texts == expected

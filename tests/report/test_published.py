@@ -200,3 +200,17 @@ def test_wrong_rows_are_refused(
     finally:
         published.load.cache_clear()
         published.inconsistencies.cache_clear()
+
+
+def test_the_points_of_the_training_curve_have_the_epochs_of_their_panels() -> None:
+    epochs = [point["epochs"] for point in published.training_curve()]
+    assert epochs == [*range(1, 11), *range(13, 26)]
+
+
+def test_what_a_paper_prints_raised_stands_in_brackets() -> None:
+    for method, label in {
+        "VSE++": "VSE++",
+        "CE^OSCAR": "CE (OSCAR)",
+        "JOIN^OSCAR_large": "JOIN (OSCAR, large)",
+    }.items():
+        assert published.PublishedRow(1, {"method": method}).label == label

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.judge.tables.comma_separated import to_csv
 from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
 
@@ -59,3 +60,11 @@ def test_rows_below_a_rule_within_a_section_have_its_name_in_csv() -> None:
         ",Two,s,1",
         "other,,t,1",
     ]
+
+
+def test_a_remark_on_a_test_set_is_shown_with_its_columns_alone() -> None:
+    key = ("f30k", Statistic("i2t", "R@1"))
+    columns = (Column("a", key=key), Column("b"))
+    notes = (Note("of f30k", test_set="f30k"), Note("of coco", test_set="coco"), Note("of all"))
+    made = Panel(columns, (RowGroup((TableRow((Cell("1"), Cell("2"))),)),), notes=notes)
+    assert [note.text for note in made.lettered().notes] == ["of f30k", "of all"]
