@@ -11,6 +11,7 @@ import io
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -562,6 +563,17 @@ def test_a_cutoff_that_takes_every_candidate_is_noted(
     assert "Recall@20 takes all 20 images of caption → image, and is 100 there" in note
     (note,) = notes("--metric", "R@7", "--folds", "4")
     assert "R@7 takes all 5 images" in note
+
+
+def test_a_run_file_has_the_best_hundred_of_each_query_or_as_many_as_are_asked_for(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    np.save("s.npy", rng.normal(size=(22, 110)).astype(np.float32))
+    for given, best in (((), 100), (("--top", "7"), 7)):
+        code, _, err = pipeline("evaluate", "s.npy", "--run", "run.txt", *given)
+        assert code == 0, err
+        listed = Counter(line.split()[0] for line in Path("run.txt").read_text().splitlines())
+        assert Counter(listed.values()) == Counter({best: 22}) + Counter({min(best, 22): 110})
 
 
 def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(pipeline: Any) -> None:
