@@ -14,8 +14,12 @@ import pytest
 import saved
 from scored import score
 
+from pipeline.foundation import settings
+from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.made import Rescored
 from pipeline.judge.systems.scores.system import System
+from stages import scores
+from stages.commands.scores import RescoreOptions
 
 pytestmark = pytest.mark.slow
 
@@ -99,3 +103,26 @@ def test_what_cannot_be_rescored_is_refused(refused: Callable[..., str]) -> None
     assert "no similarity store there" in refused("rescore", "nothing", "--by", "csls")
     twice = refused("rescore", "-S", "run.rescorers=[{name: csls}, {name: csls, neighbours: 2}]")
     assert "'+csls' is named twice" in twice
+
+
+def test_a_rescorer_has_the_options_of_the_settings_also_with_another_bank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(
+        scores,
+        "_rescore",
+        lambda paths, dataset, split, made, system, step: asked.append((made, step.options)),
+    )
+    chosen = settings.load(
+        Path(__file__).parents[2] / "params.yaml",
+        ("run.rescorers=[{name: nnn, neighbours: 7}]", "run.rerank=[]"),
+    )
+    for name, bank in (("nnn", None), ("nnn", "test"), ("qb-norm", "test")):
+        options = RescoreOptions(system="mine", name=name, bank=bank)
+        scores.rescore(Paths(tmp_path), chosen, options)
+    assert asked == [
+        ("mine+nnn", {"neighbours": 7}),
+        ("mine+nnn-test", {"neighbours": 7, "bank": "test"}),
+        ("mine+qb-norm-test", {"bank": "test"}),
+    ]
