@@ -9,7 +9,9 @@ from typing import Any
 import plans
 import pytest
 
+from pipeline.foundation import settings
 from pipeline.foundation.artefacts import record as records
+from pipeline.foundation.settings.paths import Paths
 from pipeline.run.provenance import results
 from stages import plan as stage
 
@@ -150,3 +152,28 @@ def test_the_plan_has_the_requests_that_records_hold(
         name: {"request": each.record.request, "versions": each.record.versions}
         for name, each in measured.items()
     }
+
+
+def test_the_plan_of_a_head_follows_the_one_that_it_starts_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, name = "emb-region-bert-s0", "ce-listwise-region-bert-s0"
+    chosen = settings.load(
+        Path(__file__).parents[2] / "params.yaml",
+        ("run.recipes=[ce-listwise]", "run.texts=[bert]", "run.seeds=[0]", "run.ablations=[]"),
+    )
+    paths = Paths(tmp_path)
+    assert stage._train(paths, chosen, name)["rests_on"][start] is None
+
+    class Trained:
+        identity = "first"
+        is_finished = staticmethod(lambda folder: folder == paths.head("sample", start))
+
+        @classmethod
+        def open(cls, folder: Path) -> Any:
+            return SimpleNamespace(record=SimpleNamespace(identity=cls.identity))
+
+    monkeypatch.setattr(stage.training, "HeadArtefact", Trained)
+    assert stage._train(paths, chosen, name)["rests_on"][start] == "first"
+    Trained.identity = "again"
+    assert stage._train(paths, chosen, name)["rests_on"][start] == "again"

@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import invented_facts
@@ -31,6 +33,8 @@ from pipeline.judge.systems.scores.made import Reranked, Unknown
 from pipeline.judge.systems.scores.reranked import Combination, Scored
 from pipeline.judge.systems.scores.system import Candidates, System
 from pipeline.run.studies import throughput
+from stages import rerank
+from stages.commands.rerank import RerankOptions
 
 pytestmark = pytest.mark.slow
 
@@ -589,3 +593,28 @@ def test_heads_rerank_another_data_set_zero_shot(
     assert "give two that were trained on the same" in refused(
         *rerank[:-2], "--name", "mixed", "--with", late
     )
+
+
+def test_a_scorer_that_is_named_has_the_options_of_the_runs_first_step_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dataclass(frozen=True)
+    class Job:
+        named: bool = False
+
+    asked: list[Any] = []
+
+    def job(paths: Any, settings: Any, options: Any, of_scorer: Any) -> Job:
+        asked.append(of_scorer)
+        return Job()
+
+    monkeypatch.setattr(rerank, "_job", job)
+    monkeypatch.setattr(rerank, "_rerank", lambda job, workers: None)
+    steps = []
+    for scorer, count in (("a:b", 1), ("c:d", 2), ("a:b", 3)):
+        steps.append(SimpleNamespace(scorer=scorer, options={"count": count}))
+    chosen: Any = SimpleNamespace(run=SimpleNamespace(rerank=steps))
+    for scorer in ("a:b", "c:d", "e:f"):
+        options = RerankOptions(retriever="mine", scorer=scorer)
+        rerank.rerank_candidates(Paths(tmp_path), chosen, options)
+    assert asked == [{"count": 1}, {"count": 2}, {}]
