@@ -8,12 +8,15 @@ import re
 from typing import Any
 
 import numpy as np
+import pytest
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.base import nested
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import interval
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables import comma_separated, compared, evaluated, markdown
+from pipeline.judge.tables.table import Panel
 from pipeline.run.report import rows
 
 
@@ -210,3 +213,29 @@ def test_remarks_say_what_the_recalls_do_not() -> None:
         ),
     ):
         assert list(evaluated.remarks(plain | more)) == said, more
+
+
+def test_published_rows_are_asked_for_by_all_words_of_their_names_but_not_by_their_paper() -> None:
+    results = [("net", measured(0))]
+    (whole,) = rows.table(results, beside="flickr30k").panels
+
+    def published(panel: Panel) -> list[str]:
+        groups = panel.groups[:-1]
+        return [f"{row.cells[0].text} {group.title}" for group in groups for row in group.rows]
+
+    every = len(published(whole))
+    for methods, words in (
+        ("VSE∞", [{"vse∞"}]),
+        ("VSE∞ BERT,VSE+2AD BiGRU", [{"vse∞"}, {"vse+2ad"}]),
+    ):
+        (panel,) = rows.table(results, beside=f"flickr30k:{methods}").panels
+        shown = published(panel)
+        assert 0 < len(shown) < every
+        for name in shown:
+            assert any(one in name.lower() for alternatives in words for one in alternatives), name
+    both = rows.table(results, beside="flickr30k:VSE∞ BERT").panels[0]
+    alone = rows.table(results, beside="flickr30k:VSE∞").panels[0]
+    assert 0 < len(published(both)) < len(published(alone))
+    for paper in ("Geigle", "published"):
+        with pytest.raises(InputError, match="no published row has"):
+            rows.table(results, beside=f"flickr30k:{paper}")

@@ -131,7 +131,7 @@ def test_a_language_in_which_one_direction_has_no_right_answer_is_not_measured()
     assert list(divide(truth, (3, 3), np.array(["en", "de", "fr"]))) == ["en"]
 
 
-def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(
+def test_a_small_language_has_as_much_weight_in_the_mean_and_its_interval(
     rng: np.random.Generator,
 ) -> None:
     """Languages of different images: the variances add up, each divided by its own number of
@@ -151,8 +151,11 @@ def test_a_small_language_has_as_much_weight_in_the_interval_of_the_mean(
         (found.high - found.low) / 12
         for found in (intervals(each)["", "RSUM"] for _, each in measured.values())
     ]
-    _, low, high = mean_recall(measured)
+    mean, low, high = mean_recall(measured)
     assert (high - low) / 2 == pytest.approx(np.hypot(*halves) / 2, rel=0.05)
+    of_languages = [metrics.rsum / 6 for _, metrics in measured.values()]
+    assert abs(of_languages[0] - of_languages[1]) > 1
+    assert mean == pytest.approx(np.mean(of_languages))
 
 
 def test_the_interval_of_the_mean_is_that_of_one_language_where_all_are_alike(

@@ -124,6 +124,21 @@ def test_the_table_says_what_was_measured_and_over_what() -> None:
     )
 
 
+def test_a_single_seed_is_said_where_any_interval_is_over_images_alone() -> None:
+    claim, *_ = claims.load(Path())
+    alone, both = contrast(1, 19, ["images"]), contrast(1, 19, ["images", "seeds"], 2.0)
+    for contrasts, is_said in (
+        ([alone], True),
+        ([both], False),
+        ([both, alone], True),
+        ([], False),
+    ):
+        tested = [claims.Tested(claim, 5.6, of_claim) for of_claim in contrasts]
+        assert ("single seed" in claims.to_markdown(tested, "")) is is_said
+    two = claims.to_markdown([claims.Tested(claim, 5.6, each) for each in (alone, both)], "")
+    assert "over images or over images and seeds" in two
+
+
 def test_a_terminal_s_lines_have_80_columns() -> None:
     found = contrast(-100.0, 119.0, ["images", "seeds"], 12.0)
     found["RSUM"] |= {"difference": -110.0, "p": 0.000123, "holm": 0.000456, "verdict": "lower"}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forged
@@ -203,3 +204,24 @@ def test_a_recipe_that_is_not_there_is_refused_first(
     odd = LOADED(Path())[0].model_copy(update={"worse": claims.SystemOfClaim(recipe="none")})
     monkeypatch.setattr(claims, "load", lambda root: [odd])
     assert "none" in refused("lab", "study", *TINY)
+
+
+def test_a_system_is_measured_with_the_seeds_of_which_all_heads_are_finished(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    unfinished = {"vse2ad-grid-bigru-s0", "vse2ad-region-bigru-s2"}
+    monkeypatch.setattr(
+        stage.training.HeadArtefact,
+        "is_finished",
+        staticmethod(lambda folder: folder.name not in unfinished),
+    )
+    paths: Any = SimpleNamespace(head=lambda dataset, name: Path(dataset, name))
+    run: Any = SimpleNamespace(
+        dataset="sample", features=("region", "grid"), texts=("bigru",), seeds=(0, 1, 2)
+    )
+    one = claims.SystemOfClaim(recipe="vse2ad")
+    both = claims.SystemOfClaim(recipe="vse2ad", features="RG")
+    found = stage._finished(paths, run, [one, both])
+    assert list(found) == [(one, 0), (one, 1), (both, 1)]
+    names = [folder.name for folder in found[both, 1]]
+    assert names == ["vse2ad-region-bigru-s1", "vse2ad-grid-bigru-s1"]
