@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import shutil
 import sys
 from collections.abc import Callable
@@ -14,12 +15,15 @@ import kept
 import pytest
 import tiny_project
 
+from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
 from stages import cli
 
 PARAMS = str(Path(__file__).parents[1] / "params.yaml")
 Cli = Callable[..., tuple[int, str, str]]
+# The settings of PARAMS, by their changes and by where packages are found that offer parts.
+READ: dict[tuple[str, ...], bytes] = {}
 MadeOnce = Callable[[str, str, kept.Make], Path]
 
 
@@ -49,12 +53,24 @@ def finished(made_once: MadeOnce, request: pytest.FixtureRequest) -> Path:
     return made_once("finished", __file__, make)
 
 
+def read_once(path: Path, changes: tuple[str, ...] = ()) -> settings.Settings:
+    """A copy of the settings: those of PARAMS with the same changes are read and checked once."""
+    if str(path) != PARAMS:
+        return settings.loading.load(path, changes)
+    key = (*changes, "", *sys.path)
+    if key not in READ:
+        READ[key] = pickle.dumps(settings.loading.load(path, changes))
+    copy: settings.Settings = pickle.loads(READ[key])
+    return copy
+
+
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch, capfd: Any, tmp_path: Path) -> Cli:
     """A command with the project's settings, in an empty folder: exit code, standard output,
     standard error.
     """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(settings, "load", read_once)
 
     def run(*arguments: str | Path) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["pipeline", *map(str, arguments), "--params", PARAMS])
