@@ -15,9 +15,9 @@ from pipeline.foundation.manifest import Manifest
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> str:
-    return f"st:{tiny_dual_encoders.sentence_transformers(tmp_path / 'st')}"
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"st:{tiny_dual_encoders.sentence_transformers(tmp_path_factory.mktemp('st') / 'st')}"
 
 
 @pytest.mark.parametrize("name", ["projections", "blocks", "lora", "all"])
