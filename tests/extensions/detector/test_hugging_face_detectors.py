@@ -146,8 +146,9 @@ def test_features_do_not_depend_on_the_batch(kind: str, engines: Any) -> None:
             [engine.prepare(each) for each in some + some[:1]],
             [each.size for each in some + some[:1]],
         )
-        for each, prepared, size in zip(together.extract(batch, sizes), batch, sizes, strict=True):
-            single = alone.extract([prepared], [size])[0]
+        first, second = (alone.extract([batch[at]], [sizes[at]])[0] for at in range(2))
+        of_each = (first, second, first)
+        for each, single, size in zip(together.extract(batch, sizes), of_each, sizes, strict=True):
             np.testing.assert_allclose(each.features, single.features, atol=2e-5)
             np.testing.assert_allclose(each.extras["boxes"], single.extras["boxes"], atol=1e-3)
             assert len(single.features) == len(single.extras["object"]) <= 6
