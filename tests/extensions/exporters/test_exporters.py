@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 from unittest import mock
 
 import numpy as np
@@ -36,6 +37,9 @@ from pipeline.make.features.store import FeatureStore
 from pipeline.make.heads import pooling as poolings
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.make.heads.sides import Side
+from pipeline.make.text.bigru import BiGRUText
+from pipeline.make.text.tokens import encode
+from pipeline.make.text.vocabulary import Vocabulary
 from pipeline.make.training.exporters.base import export
 
 pytestmark = pytest.mark.slow
@@ -334,3 +338,11 @@ def test_every_pooling_is_a_graph(tmp_path: Path) -> None:
     counts = torch.tensor([0, 3, 2, 9])
     found = compare(items, counts, counts.clamp(max=3))
     assert not found[0].any()
+
+
+def test_an_exported_tokenizer_reads_both_unicode_forms_of_a_letter() -> None:
+    caption = "Ein Mädchen im Café"
+    text = BiGRUText(Vocabulary.of([caption]))
+    expected = encode(text, [caption])[0]
+    for form in ("NFC", "NFD"):
+        assert onnx._of_words(text).encode(normalize(form, caption)).ids == expected

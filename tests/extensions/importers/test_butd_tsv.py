@@ -4,6 +4,7 @@ no other is.
 
 from __future__ import annotations
 
+import base64
 import gzip
 import re
 from collections.abc import Callable
@@ -342,3 +343,33 @@ def test_heads_longer_than_what_is_read_at_once(
     features, counts = FeatureStore(tmp_path / "s.zarr").read(np.arange(6))
     assert counts.tolist() == [1, 2, 3, 4, 5, 6]
     assert np.array_equal(features[5], there[5].features)
+
+
+def test_a_row_of_lxmert_is_decoded_field_by_field() -> None:
+    def field(values: list[float], dtype: str) -> str:
+        return base64.b64encode(np.array(values, dtype).tobytes()).decode()
+
+    line = "\t".join(
+        [
+            "42",
+            "480",
+            "640",
+            field([3, 5], "<i8"),
+            field([0.5, 0.75], "<f4"),
+            field([7, 9], "<i8"),
+            field([0.25, 0.125], "<f4"),
+            "2",
+            field([1, 2, 3, 4, 5, 6, 7, 8], "<f4"),
+            field([1.5, 2.5, 3.5, 4.5, 5.5, 6.5], "<f4"),
+        ]
+    )
+    decoded = butd_tsv.TsvRow.of(line.encode(), butd_tsv.LXMERT).decoded(3)
+    assert decoded.size == (640, 480)
+    assert decoded.features.tolist() == [[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]]
+    assert {name: values.tolist() for name, values in decoded.extras.items()} == {
+        "boxes": [[1, 2, 3, 4], [5, 6, 7, 8]],
+        "object": [3, 5],
+        "object_score": [0.5, 0.75],
+        "attribute": [7, 9],
+        "attribute_score": [0.25, 0.125],
+    }
