@@ -105,6 +105,32 @@ def test_vectors_of_another_usage_or_of_other_files_lie_in_another_space() -> No
     assert identity() == identity("clip:b", device="cuda")
 
 
+def test_vectors_are_replaced_by_those_of_the_same_files_or_of_the_same_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder: Any = SimpleNamespace(files={"weights": "1"})
+    of_there = SimpleNamespace(encoder={"place": "clip:there"}, files={"weights": "1"})
+    edited = SimpleNamespace(encoder={"place": "clip:here"}, files={"weights": "2"})
+    other = SimpleNamespace(encoder={"place": "clip:there"}, files={"weights": "2"})
+    of_head = SimpleNamespace(encoder=None, files={"weights": "2"})
+    for members, finished, refused in (
+        ([of_there], True, False),  # the model was moved
+        ([edited], True, False),
+        ([of_head], True, False),
+        ([other], False, False),
+        ([other], True, True),
+        ([of_there, other], True, True),
+    ):
+        existing = SimpleNamespace(record=SimpleNamespace(finished=finished, members=members))
+        monkeypatch.setattr(record.artefacts.Artefact, "existing", lambda store, e=existing: e)
+        monkeypatch.setattr(record.layout, "facts_of", lambda made: made)
+        if refused:
+            with pytest.raises(InputError, match="holds the vectors of clip:there; give those of"):
+                record.refuse_another(Path("clip.zarr"), "clip:here", encoder)
+        else:
+            record.refuse_another(Path("clip.zarr"), "clip:here", encoder)
+
+
 def test_a_worker_that_finds_another_encoder_is_refused(
     folders: dict[str, Path], scenes: Manifest, tmp_path: Path
 ) -> None:

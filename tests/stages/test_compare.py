@@ -413,3 +413,29 @@ def test_the_cards_protocols_are_for_the_test_split_of_its_data_set() -> None:
         assert comparing._protocols(paths, "coco", pools) == ["all"]
     reranked = [of("coco", "test", retrieval.protocol("coco_5k")), of("coco", "test")]
     assert comparing._protocols(paths, "coco", reranked) == [retrieval.protocol("coco_5k")]
+
+
+def test_a_contrast_is_labelled_with_its_split_and_language() -> None:
+    def of(split: str | None, *languages: str) -> Any:
+        parts = [SimpleNamespace(language=language) for language in languages]
+        return SimpleNamespace(split=split, parts=lambda rules: parts)
+
+    for split, languages, labels in (
+        ("val", [""], [{"split": "val"}]),
+        (
+            "test",
+            ["", "de", "fr"],
+            [
+                {"split": "test"},
+                {"split": "test", "language": "de"},
+                {"split": "test", "language": "fr"},
+            ],
+        ),
+        (None, ["", "de"], [{}, {"language": "de"}]),
+    ):
+        # The second system has its languages in another order.
+        groups = [[of(split, *languages)], [of(split, *languages[::-1])]]
+        views = comparing._views(groups, "all")
+        assert [view.label for view in views] == labels
+        for view, language in zip(views, languages, strict=True):
+            assert [part.language for (part,) in view.groups] == [language, language]

@@ -340,6 +340,13 @@ def test_every_pooling_is_a_graph(tmp_path: Path) -> None:
     assert not found[0].any()
 
 
+def test_a_graph_reads_at_least_one_and_at_most_all_slots() -> None:
+    """onnxruntime refuses a GRU's lengths outside of these."""
+    read_counts = onnx._Side(lambda values, counts: counts.unsqueeze(1).float())
+    found = read_counts(torch.zeros(5, 3, 8), torch.tensor([0, 1, 3, 4, 9]))
+    assert found.squeeze(1).tolist() == [0, 1, 3, 3, 3]  # nothing is there of a set without items
+
+
 def test_an_exported_tokenizer_reads_both_unicode_forms_of_a_letter() -> None:
     caption = "Ein Mädchen im Café"
     text = BiGRUText(Vocabulary.of([caption]))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import open_clip
 import pytest
 import torch
 from PIL import Image
@@ -95,6 +96,20 @@ def test_vectors_are_those_of_the_trained_network(tmp_path: Path, name: str) -> 
     )
     assert {"force_image_size", "force_quick_gelu"} & flags.keys() <= found["facts"].keys()
     assert {"params.txt", "tiny.json"} <= encoder.files.keys()
+
+
+def test_preprocessing_is_of_flags_then_of_the_first_weights_then_of_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = {"mean": [0.2] * 3, "std": [0.2] * 3}
+    monkeypatch.setitem(open_clip.pretrained._PRETRAINED, "tiny", {"begun": begun})
+    run = trained(tmp_path / "run", OWN, said={"pretrained": "begun"}, image_std=[0.3] * 3)
+    preprocessing = {"mean": [0.1] * 3, "std": [0.1] * 3, "interpolation": "bilinear"}
+    configuration = {"model_cfg": OWN, "preprocess_cfg": preprocessing}
+    (tmp_path / "run" / "tiny.json").write_text(json.dumps(configuration))
+    expected = {"mean": [0.2] * 3, "std": [0.3] * 3, "interpolation": "bilinear"}
+    read = load(run).preprocessing
+    assert {name: read[name] for name in expected} == expected
 
 
 def test_averaged_and_last_weights_are_told_apart(tmp_path: Path) -> None:
