@@ -218,6 +218,28 @@ def test_a_packages_modules_count_as_code(first: Path) -> None:
     }
 
 
+def test_options_beside_a_part_count_as_code_though_it_does_not_import_them(first: Path) -> None:
+    def digests() -> dict[str, int | str]:
+        importlib.invalidate_caches()
+        plugins._read.cache_clear()
+        return artefacts.versions((pooling.POOLINGS, "min"))
+
+    (first / "options.py").write_text(TITLED, encoding="utf-8")
+    before = digests()
+    assert set(before) == {"first.smallest", "first.helpers_of_first", "first.options"}
+    (first / "options.py").write_text(f"{TITLED}    power: float = 3.0\n", encoding="utf-8")
+    after = digests()
+    assert {module for module in before if before[module] != after[module]} == {"first.options"}
+
+
+def test_relative_imports_are_followed_from_a_package_and_from_a_module(first: Path) -> None:
+    (first / "__init__.py").write_text("from .inner import Deep\n", encoding="utf-8")
+    (first / "inner").mkdir()
+    (first / "inner" / "__init__.py").write_text("from ..smallest import MinPool\n")
+    every = ["first", "first.helpers_of_first", "first.inner", "first.smallest"]
+    assert list(plugins.sources("first")) == every
+
+
 def test_a_package_of_one_file_counts(installed: Path) -> None:
     (installed / "single.py").write_text('"""Docs."""\nWIDTH = 4\n', encoding="utf-8")
     assert list(plugins.sources("single")) == ["single"]

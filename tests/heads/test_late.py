@@ -79,6 +79,24 @@ def test_similarities_are_those_of_each_pair_alone(form: str, by_hand: Any) -> N
         torch.testing.assert_close(again, found, atol=1e-5, rtol=0)
 
 
+def test_items_and_words_have_length_1_and_padding_0() -> None:
+    model = late()
+    items = Side(torch.randn(3, 5, 6), torch.tensor([5, 1, 3]))
+    tokens = Side(torch.randint(5, 18, (4, 7)), torch.tensor([7, 2, 1, 4]))
+    with torch.inference_mode():
+        for parts, side, encode in (
+            (model.image_parts, items, model.projection),
+            (model.caption_parts, tokens, model.text),
+        ):
+            vectors, counts = parts(side)
+            encoded = encode(side.values, side.counts).numpy()
+            assert counts.tolist() == side.counts.tolist()
+            for found, plain, count in zip(vectors.numpy(), encoded, counts, strict=True):
+                lengths = np.sqrt((plain[:count] ** 2).sum(1, keepdims=True))
+                np.testing.assert_allclose(found[:count], plain[:count] / lengths, atol=1e-6)
+                assert not found[count:].any()
+
+
 @pytest.mark.parametrize("form", ["max", "attention"])
 def test_gradients_are_finite_with_padding(form: str) -> None:
     model = late(form=form)

@@ -64,6 +64,25 @@ def test_a_head_is_not_the_one_that_another_was_trained_from_once_it_was_trained
     assert verdicts(second).count("differs") == 1
 
 
+def test_a_head_with_a_network_of_its_own_is_not_made_from_stored_features(tmp_path: Path) -> None:
+    head = trained(tmp_path, "mine")
+    record = records.load(head)
+    features = Reference(kind="features", name="region", identity="f")
+    made_from = {**record.made_from, "features": features}
+    network = {"engine": "butd", "options": {"weights": "untrained"}}
+    paths = Paths(tmp_path)
+    manifest = paths.manifest("sample")
+    for own_network, inputs in (
+        (None, [("manifest", manifest), ("features", paths.features("sample", "region"))]),
+        (network, [("manifest", manifest)]),
+    ):
+        facts = record.facts | {"own_network": own_network}
+        read = walk.links(
+            record.model_copy(update={"made_from": made_from, "facts": facts}), head, paths
+        )
+        assert [(link.role, link.path) for link in read] == inputs
+
+
 def test_embeddings_of_one_name_are_told_apart_by_their_identity(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
     for dataset in ("one", "other"):

@@ -206,6 +206,19 @@ def test_a_half_written_shard_is_refused_with_its_place(tmp_path: Path, scores: 
     assert evaluate(array, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
 
 
+def test_a_chunk_across_the_edge_of_the_array_must_be_there(
+    tmp_path: Path, scores: np.ndarray
+) -> None:
+    for name, shape, written, place in (
+        ("rows", (18, 60), (slice(0, 15), slice(0, 60)), r"1/0: lacks 2 of its 4 .* \[15, 0\]"),
+        ("columns", (20, 50), (slice(0, 20), slice(0, 30)), r"0/0: lacks 2 of its 4 .* \[0, 30\]"),
+    ):
+        array = zarr.create_array(tmp_path / f"{name}.zarr", **{**SHARDED, "shape": shape})
+        array[written] = scores[written]
+        with pytest.raises(InputError, match=rf"{name}.zarr/c/{place}"):
+            as_similarity(array)
+
+
 def test_chunks_of_a_shard_beyond_the_edge_may_be_missing(
     tmp_path: Path, scores: np.ndarray
 ) -> None:
