@@ -9,7 +9,7 @@ repositories, or released code.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties
 
@@ -80,6 +80,39 @@ class Measurement:
         return tuple(getattr(self, name) for name in names)
 
 
+class Family(NamedTuple):
+    """Differences of one kind, in words."""
+
+    words: str
+    choices: tuple[str, ...]  # The fields of `Measurement` that they set
+    idle: str = ""  # Why they change nothing, where they do not; {images}, {size} as of folds
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family("lengths of vectors", ("unit",)),
+    Family("float16 and bfloat16", ("vectors", "scores")),
+    Family("captions cut at fewer tokens", ("tokens",), "no caption is longer"),
+    Family("other splits", ("split",)),
+    Family("fewer captions of each image", ("captions",), "no image has more captions"),
+    Family(
+        "images and captions without a partner",
+        ("unpaired",),
+        "every image has captions, every caption an image",
+    ),
+    Family("other right answers", ("right",)),
+    Family("folds", ("folds", "fold"), "{images} images are not several folds of {size}"),
+    Family("the order of ties", ("ties",)),
+    Family("the directions exchanged", ("exchanged",), "the numbers do not say their direction"),
+    Family(
+        "what counts as a hit", ("hits",), "each query has one right answer, or judgements say it"
+    ),
+    Family("means over images", ("averaged",)),
+    Family("the median of an even number", ("median",), "no published number is a median"),
+    Family("ranks from 0", ("from_zero",), "no published number is a rank"),
+    Family("rounding", ("rounding", "sum_of_rounded")),
+)
+
+
 @dataclass(frozen=True)
 class Difference:
     """Another choice than that of the protocol."""
@@ -95,6 +128,12 @@ class Difference:
         return frozenset(
             name for name, value in self.choices if getattr(measurement, name) != value
         )
+
+    @property
+    def family(self) -> Family:
+        """The family that it is of, by the first choice that it sets."""
+        choice = self.choices[0][0]
+        return next(family for family in FAMILIES if choice in family.choices)
 
 
 def _difference(words: str, threads: str, **choices: Any) -> Difference:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.metrics import TASKS, Statistic
+from pipeline.foundation.evaluation.statistics import Interval
 from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.explain.printed import Printed
@@ -42,6 +43,39 @@ class Variant(NamedTuple):
         return not self.distance
 
 
+class Sampled(NamedTuple):
+    """A published number beside the measured one and its 95 % interval over images."""
+
+    printed: Printed
+    interval: Interval
+
+    @property
+    def ends(self) -> tuple[Decimal, Decimal]:
+        """The interval's ends, rounded as the published number is."""
+        low = self.printed.rounded(self.interval.low, "nearest")
+        return low, self.printed.rounded(self.interval.high, "nearest")
+
+    @property
+    def measured(self) -> Decimal:
+        """The measured number, rounded as the published one is."""
+        return self.printed.rounded(self.interval.value, "nearest")
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the published number lies in the interval."""
+        low, high = self.ends
+        return low <= self.printed.number <= high
+
+
+class Coverage(NamedTuple):
+    """What was tried of a family of differences."""
+
+    family: str  # In words
+    tried: int  # How many differences
+    lacking: tuple[str, ...]  # What the others need that is not known, keys of `HOW`
+    idle: str  # Why none changes anything; "" where some are tried or lack something
+
+
 @dataclass(frozen=True)
 class Explanation:
     """What was tried to explain published numbers."""
@@ -50,10 +84,16 @@ class Explanation:
     shape: tuple[int, int]  # Images and captions
     protocol: str
     published: tuple[Printed, ...]
+    # Each of them beside the measured number, for each direction that may be meant.
+    sampled: tuple[Sampled, ...]
     # The protocol itself first, then all that were tried, those that reproduce first.
     variants: tuple[Variant, ...]
     # What is not known -> the differences that need it, in words.
     not_tried: Mapping[str, tuple[str, ...]]
+    families: tuple[Coverage, ...]
+    differences: int  # How many were tried
+    together: int  # How many at a time at most
+    is_pruned: bool  # Whether two that both change the ranking were tried only near the numbers
     # The share of numbers nearby that at most 0, 1, 2, … differences would explain too.
     by_chance: tuple[float, ...]
     notes: tuple[str, ...] = ()  # Doubts about the scores, and about the published numbers
@@ -64,7 +104,7 @@ class Explanation:
     @property
     def statistics(self) -> list[str]:
         """What each published number is, such as t2i R@1."""
-        return [str(Statistic(number.direction, str(number.metric))) for number in self.published]
+        return list(map(_name, self.published))
 
     @property
     def references(self) -> tuple[Variant, ...]:
@@ -89,18 +129,20 @@ def to_text(
 
     width: of the terminal, None for any. strong: writes the verdict.
     """
+    chances = map(wrapped, _chances(explanation))
     title = wrapped(_title(explanation))
     table = text.to_text(_table(explanation, rows), width=width)
     verdict, *remarks = map(wrapped, _remarks(explanation))
-    return "\n".join([title, *table, strong(verdict), *remarks])
+    return "\n".join([*chances, title, *table, strong(verdict), *remarks])
 
 
 def to_markdown(explanation: Explanation, rows: int = 10) -> str:
     """Write the same as Markdown, see `to_text`."""
+    chances = map(markdown.escape, _chances(explanation))
     title = markdown.escape(_title(explanation))
     table = markdown.rows(_table(explanation, rows))
     remarks = map(markdown.escape, _remarks(explanation))
-    return "\n\n".join([title, table, *remarks])
+    return "\n\n".join([*chances, title, table, *remarks])
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
@@ -113,16 +155,41 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         "captions": explanation.shape[1],
         "protocol": explanation.protocol,
         "published": dict(zip(statistics, published_numbers, strict=True)),
+        "measured": [_sampled_as_dict(sampled) for sampled in explanation.sampled],
         "explained": bool(explanation.reproducing),
         "tried": len(explanation.tried),
         "reproducing": len(explanation.reproducing),
         "by_chance": list(explanation.by_chance),
         "not_tried": {key: list(words) for key, words in explanation.not_tried.items()},
+        "families": [_coverage_as_dict(coverage) for coverage in explanation.families],
         "variants": [_as_dict(variant, statistics) for variant in explanation.variants],
     }
     if explanation.notes:
         explained["notes"] = list(explanation.notes)
     return explained
+
+
+def _sampled_as_dict(sampled: Sampled) -> dict[str, Any]:
+    return {
+        "number": _name(sampled.printed),
+        "published": float(sampled.printed.number),
+        "measured": sampled.interval.value,
+        "interval": [sampled.interval.low, sampled.interval.high],
+        "within": sampled.is_within,
+    }
+
+
+def _coverage_as_dict(coverage: Coverage) -> dict[str, Any]:
+    described: dict[str, Any] = {"family": coverage.family, "tried": coverage.tried}
+    if coverage.lacking:
+        described["give"] = [HOW[need] for need in coverage.lacking]
+    if coverage.idle:
+        described["no_effect"] = coverage.idle
+    return described
+
+
+def _name(printed: Printed) -> str:
+    return str(Statistic(printed.direction, str(printed.metric)))
 
 
 def _as_dict(variant: Variant, statistics: list[str]) -> dict[str, Any]:
@@ -140,6 +207,25 @@ def _title(explanation: Explanation) -> str:
     published = ", ".join(map(str, explanation.published))
     pool = f"{images} images x {captions} captions, protocol {explanation.protocol}"
     return f"{explanation.name}: {pool}; published: {published}"
+
+
+def _chances(explanation: Explanation) -> Iterator[str]:
+    """Say of each published number whether chance alone may be the reason."""
+    for sampled in explanation.sampled:
+        yield _chance(sampled)
+    if any(sampled.measured != sampled.printed.number for sampled in explanation.sampled):
+        yield "95 % intervals: how much a number would vary with another sample of images."
+
+
+def _chance(sampled: Sampled) -> str:
+    """Whether chance alone may be the reason for a number."""
+    if sampled.measured == sampled.printed.number:
+        return f"{sampled.printed} is the measured number."
+    low, high = sampled.ends
+    interval = f"the 95 % interval [{low}, {high}] of the measured {sampled.measured}"
+    if sampled.is_within:
+        return f"{sampled.printed} lies within {interval}: the difference may be chance alone."
+    return f"{sampled.printed} lies outside {interval}: chance alone is an unlikely reason."
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:
@@ -193,8 +279,7 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
             f"By chance: random numbers within {NEAR} points of {what} would be matched by some variant "
             f"in {some} of cases, by one with at most one difference in {one}."
         )
-    if explanation.not_tried:
-        yield _not_tried(explanation)
+    yield from _coverage(explanation)
     yield from explanation.notes
 
 
@@ -218,23 +303,43 @@ def _unexplained(explanation: Explanation, what: str) -> str:
         off = f"{distance} off"
         if len(explanation.published) > 1:
             off = f"at most {distance} off"
-        nearest = f"; the nearest is {off}"
-    return (
-        f"None of {counted(len(explanation.tried), 'variant')} explains {what}{nearest}: the "
-        "paper probably measured a different model (another seed or checkpoint, other photographs or "
-        "captions), not the same scores differently."
-    )
+        variants = counted(len(explanation.tried), "variant")
+        nearest = f" The nearest of {variants} is {off}."
+    alone = "alone"
+    if explanation.together > 1:
+        alone = "alone or two together"
+    if explanation.together > 2:
+        alone += ", or three of which at most two change the ranking"
+    left_out = ""
+    if explanation.is_pruned:
+        left_out = (
+            " Two that both change the ranking were tried only where their effects add up to nearly "
+            f"{what}."
+        )
+    differences = counted(explanation.differences, "difference")
+    return f"None of the {differences} tried, {alone}, gives {what}.{nearest}{left_out}"
 
 
-def _not_tried(explanation: Explanation) -> str:
-    untried = []
-    for lacking, untried_differences in explanation.not_tried.items():
-        need = "need"
-        if len(untried_differences) == 1:
-            need = "needs"
-        how_many = counted(len(untried_differences), "difference")
-        untried.append(f"{how_many} that {need} {lacking} ({HOW[lacking]})")
-    return "Not tried: " + "; ".join(untried)
+def _coverage(explanation: Explanation) -> Iterator[str]:
+    """Say of each family of differences whether it was tried, and if not, why."""
+    tried = [coverage.family for coverage in explanation.families if coverage.tried]
+    if tried:
+        yield f"Tried: {', '.join(tried)}."
+    idle = []
+    of_need: dict[str, list[str]] = {}
+    for coverage in explanation.families:
+        if coverage.idle:
+            idle.append(f"{coverage.family} ({coverage.idle})")
+        for need in coverage.lacking:
+            family = coverage.family
+            if coverage.tried:
+                family = f"some of {family}"
+            of_need.setdefault(need, []).append(family)
+    if idle:
+        yield f"No effect here: {'; '.join(idle)}."
+    if of_need:
+        untried = [f"{', '.join(families)}: give {HOW[need]}" for need, families in of_need.items()]
+        yield f"Not tried: {'; '.join(untried)}"
 
 
 def _by_count(explanation: Explanation) -> str:

@@ -9,7 +9,7 @@ from typing import TypeAlias, get_args
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, Ranked
+from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, Ranked, of_runs
 from pipeline.foundation.evaluation.metrics.kinds import Hit, Recall, RSum
 from pipeline.foundation.evaluation.retrieval import (
     Floats,
@@ -24,6 +24,7 @@ from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
 from pipeline.foundation.evaluation.retrieval.placements import Placements
 from pipeline.foundation.evaluation.retrieval.positions import by_position
+from pipeline.foundation.evaluation.statistics.wilson import Interval
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.arrays import multiplied, read, rounded
 from pipeline.judge.explain.differences import Measurement
@@ -87,6 +88,12 @@ class Measuring:
         if np.isnan(value):
             return None
         return value
+
+    def interval(self, wanted: Measurement, metric: Metric, way: str) -> Interval:
+        """A metric of a direction, "" for both, with its 95 % interval over images."""
+        self.rank([wanted])
+        folds = self._folds[_ranking(wanted)][wanted.hits, wanted.ties]
+        return of_runs(metric, [folds], way)
 
     def _scores(self, wanted: Measurement) -> Scores | None:
         given = self.splits[wanted.split]

@@ -3,14 +3,20 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Protocol
-from pipeline.judge.explain.differences import DIFFERENCES, STEPS, Difference, Measurement
-from pipeline.judge.explain.explained import NEAR, Explanation, Shown, Variant
+from pipeline.judge.explain.differences import (
+    DIFFERENCES,
+    FAMILIES,
+    STEPS,
+    Difference,
+    Measurement,
+)
+from pipeline.judge.explain.explained import NEAR, Coverage, Explanation, Sampled, Shown, Variant
 from pipeline.judge.explain.given import Given
 from pipeline.judge.explain.measuring import WAYS, Measuring, Progress
 from pipeline.judge.explain.printed import Printed, with_direction
@@ -38,13 +44,10 @@ def search(
     """Try differences one at a time and two together; more only while nothing gives the published
     numbers.
     """
-    known, not_tried = _possible(splits, base)
+    known, not_tried = _possible(splits, base, published)
     given = splits[base.split]
     rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
     searches = _searches(Measuring(splits), base, published)
-    if all(number.is_open or number.metric.summed is not None for number in published):
-        # Both directions are tried.
-        known = [difference for difference in known if "exchanged" not in difference.changed(base)]
     _try(searches, known, most, progress)
     variants: list[Variant] = []
     for of_way in searches:
@@ -58,8 +61,16 @@ def search(
         shape=given.shape,
         protocol=rules.name,
         published=tuple(published),
+        sampled=tuple(chain.from_iterable(of_way.sampled() for of_way in searches)),
         variants=tuple(variants),
-        not_tried={lacking: tuple(words) for lacking, words in not_tried.items()},
+        not_tried={
+            lacking: tuple(difference.words for difference in differences)
+            for lacking, differences in not_tried.items()
+        },
+        families=tuple(_families(base, known, not_tried, given)),
+        differences=len(known),
+        together=most,
+        is_pruned=any(of_way.is_pruned for of_way in searches),
         by_chance=_by_chance(published, variants),
         notes=tuple(notes),
     )
@@ -103,14 +114,17 @@ def _nearness(variant: Variant) -> tuple[bool, bool, int, Decimal, int]:
     return count > 0, not variant.reproduces, needed, variant.distance, count
 
 
+NotTried: TypeAlias = Mapping[str, Sequence[Difference]]
+
+
 def _possible(
-    splits: Mapping[str, Given], base: Measurement
-) -> tuple[list[Difference], dict[str, list[str]]]:
+    splits: Mapping[str, Given], base: Measurement, published: Sequence[Printed]
+) -> tuple[list[Difference], NotTried]:
     """The differences that can be tried, and those that need what is not known."""
     known: list[Difference] = []
-    not_tried: dict[str, list[str]] = {}
+    not_tried: dict[str, list[Difference]] = {}
     for difference in DIFFERENCES:
-        if not difference.changed(base):
+        if not difference.changed(base) or not _is_asked(difference, published):
             continue
         wanted = replace(base, **dict(difference.choices))
         given = splits.get(wanted.split)
@@ -118,10 +132,39 @@ def _possible(
         if given is not None:
             lacking = given.lacks(wanted)
         if lacking:
-            not_tried.setdefault(lacking, []).append(difference.words)
+            not_tried.setdefault(lacking, []).append(difference)
         elif given is not None and not given.is_idle(wanted, base):
             known.append(difference)
     return known, not_tried
+
+
+def _is_asked(difference: Difference, published: Sequence[Printed]) -> bool:
+    """Whether any of the published numbers is of the kind that a difference may change."""
+    choices = dict(difference.choices)
+    if "exchanged" in choices:
+        # Of numbers that do not say their direction both are tried.
+        return any(bool(number.direction) for number in published)
+    if "median" in choices:
+        return any(number.metric.is_median for number in published)
+    if "from_zero" in choices:
+        return not all(number.metric.is_share for number in published)
+    return True
+
+
+def _families(
+    base: Measurement, known: Sequence[Difference], not_tried: NotTried, given: Given
+) -> Iterator[Coverage]:
+    """What was tried of each family of differences, and why the rest was not."""
+    for family in FAMILIES:
+        tried = sum(difference.family == family for difference in known)
+        lacking = []
+        for need, differences in not_tried.items():
+            if any(difference.family == family for difference in differences):
+                lacking.append(need)
+        idle = ""
+        if not tried and not lacking:
+            idle = family.idle.format(images=given.images, size=given.fold)
+        yield Coverage(family.words, tried, tuple(lacking), idle)
 
 
 # The choices for which scores are ranked again.
@@ -139,11 +182,18 @@ class _Search:
         self.published = with_direction(published, way)
         self.way = way  # the direction of numbers that do not say theirs
         self.shown: dict[Choice, Shown] = {}
+        self.is_pruned = False  # whether some were left out as they are not near
         self._measured: set[Measurement] = set()
 
     @property
     def is_explained(self) -> bool:
         return any(not self.distance(shown)[0] for shown in self.shown.values())
+
+    def sampled(self) -> Iterator[Sampled]:
+        """Each published number beside the measured one and its interval."""
+        for printed in self.published:
+            interval = self.measuring.interval(self.base, printed.metric, printed.direction)
+            yield Sampled(printed, interval)
 
     def variants(self, given: Given) -> Iterator[Variant]:
         """What was measured, in words."""
@@ -224,6 +274,7 @@ class _Search:
             effects = [end - protocol_number for end in with_difference]
             reach = _near(printed) + 2 * min(map(abs, effects))
             if abs(protocol_number + sum(effects) - printed.number) > reach:
+                self.is_pruned = True
                 return False
         return True
 

@@ -278,7 +278,7 @@ def with_intervals(
             ways = [""]
         for way in ways:
             statistic = Statistic(way, str(metric))
-            numbers[statistic] = _with_interval(metric, folds, way, resamples, seed)
+            numbers[statistic] = of_runs(metric, [folds], way, resamples, seed)
     return numbers
 
 
@@ -292,9 +292,42 @@ def as_dict(numbers: Mapping[Statistic, Interval]) -> dict[str, Any]:
     return {**nested(values), "interval": nested(ends)}
 
 
-def _with_interval(
-    metric: Metric, folds: Sequence[Fold], way: str, resamples: int, seed: int
+def of_runs(
+    metric: Metric,
+    runs: Sequence[Sequence[Fold]],
+    way: str,
+    resamples: int = 1000,
+    seed: int = 0,
 ) -> Interval:
+    """The mean of a metric over runs of one system, such as seeds, with its 95 % interval over the
+    images that all of them rank.
+
+    runs: the folds of each. way: the direction, "" for a metric of both. For the median of several
+        runs it is as wide as if all of them erred alike.
+    """
+    found = [_of_run(metric, folds, way) for folds in runs]
+    value = float(np.mean([of_run.value for of_run in found]))
+    if metric.is_median:
+        ends = [of_median(*of_run.parts[0], resamples, seed) for of_run in found]
+        low, high = np.mean(ends, axis=0).tolist()
+        return Interval(value, low, high, CONFIDENCE)
+    apart = [joint(of_run.parts) for of_run in found]
+    by_image: Floats = np.mean(apart, axis=0) / (metric.summed or 1)
+    if not metric.is_share:
+        low, high = of_mean(value, by_image, least=1)
+        return Interval(value, low, high, CONFIDENCE)
+    scale = metric.scale * metric.most
+    low, high = of_mean_share(value / scale, by_image / metric.most, CONFIDENCE)
+    return Interval(value, scale * low, scale * high, CONFIDENCE)
+
+
+class _Run(NamedTuple):
+    value: float
+    # Of each direction, the values of each fold's queries and the images with which they are drawn.
+    parts: list[tuple[list[Floats], list[Ids]]]
+
+
+def _of_run(metric: Metric, folds: Sequence[Fold], way: str) -> _Run:
     directions = ["i2t", "t2i"]
     if way:
         directions = [way]
@@ -304,20 +337,9 @@ def _with_interval(
         values = [
             metric.values(queries, fold.ties) for queries, fold in zip(ranked, folds, strict=True)
         ]
-        owners = [queries.drawn_with for queries in ranked]
-        parts.append((values, owners))
-    values, owners = parts[0]
-    value = metric.number(folds, way, values)
-    if metric.is_median:
-        low, high = of_median(values, owners, resamples, seed)
-        return Interval(value, low, high, CONFIDENCE)
-    by_image = joint(parts) / (metric.summed or 1)
-    if not metric.is_share:
-        low, high = of_mean(value, by_image, least=1)
-        return Interval(value, low, high, CONFIDENCE)
-    scale = metric.scale * metric.most
-    low, high = of_mean_share(value / scale, by_image / metric.most, CONFIDENCE)
-    return Interval(value, scale * low, scale * high, CONFIDENCE)
+        parts.append((values, [queries.drawn_with for queries in ranked]))
+    values, _ = parts[0]
+    return _Run(metric.number(folds, way, values), parts)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
