@@ -17,6 +17,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import named_rows
 from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
 from stages.arguments import Workers
@@ -142,10 +143,9 @@ def _rules_of_system(system: System, options: EvaluateOptions) -> str | Protocol
 
 
 def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
-    """The protocol of a benchmark's published rows; another one is refused."""
-    from pipeline.run.report.rows import benchmark
-
-    needed = benchmark(beside).protocol
+    """The protocol of the published rows that are named; another one is refused."""
+    named_rows.chosen(beside, "--beside")  # before any file is read
+    needed = named_rows.benchmark(beside, "--beside").protocol
     rules = rules or protocol(needed)
     if rules.name != needed:
         raise InputError(

@@ -196,7 +196,7 @@ class EvaluateOptions(declared.Options):
             "--beside",
             metavar="BENCHMARK[:METHODS]",
             help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
-            "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD.",
+            "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD (or VSEinf).",
         ),
         OF_FILES,
         WITHOUT_DISTRACTORS,

@@ -31,8 +31,8 @@ class ExplainOptions(declared.Options):
             "--published",
             metavar="NUMBERS",
             required=True,
-            help="The numbers to explain: R@1=58.4, several as i2t_R@1=58.4,t2i_R@1=37.8,RSUM=500.2, or a row of a "
-            "shipped table by its number or words: vse_infty_table10:4, 'rerank_table1:coco_5k SCAN'.",
+            help="The numbers to explain: R@1=58.4, several as i2t_R@1=58.4,t2i_R@1=37.8,RSUM=500.2, or a "
+            "published row as --beside of `evaluate` names it: 'flickr30k:VSE∞ RG bert'.",
         ),
     ]
     dataset: Annotated[str | None, options.dataset] = None

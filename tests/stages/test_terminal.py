@@ -294,8 +294,8 @@ def test_a_log_that_cannot_be_written_is_refused(
         (["score", "--system", "mine-regoin"], "did you mean heads/sample/mine-region?"),
         (["store", "verify", "regoin.zarr"], "did you mean region.zarr?"),
         (
-            ["explain", "sims.npy", "--published", "vse_infty_tabel10:4"],
-            "did you mean vse_infty_table10?",
+            ["explain", "sims.npy", "--published", "coco_5k:IMRMA"],
+            "no published row has 'IMRMA'; the nearest: IMRAM R BUTD bigru ensemble (i2t_R@1=53.7,",
         ),
         (
             ["tables", "--table", "vse2ad_tabel1"],

@@ -22,12 +22,11 @@ from pipeline.judge.systems.scores import judged
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns, Truth
 from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables import named_rows
 from pipeline.judge.tables.published import PublishedRow
 
 # What may be a system's name.
 NAME = re.compile(r"[\w+∞-]+")
-# How the published tables name data sets whose protocol has another name.
-PROTOCOL_OF = {"f30k_1k": "flickr30k_1k", "msrvtt": "msrvtt_full", "vatex": "vatex_1500"}
 # The least ratings of CxC's pairs that are tried.
 RATINGS = (2.5, 3, 3.5)
 # All splits of a manifest in one pool.
@@ -140,9 +139,9 @@ class Source:
         """The protocol of the published row or of the system, if it fits; else all of its images
         and captions.
         """
-        dataset = self.row.cells.get("dataset", "") if self.row else ""
-        of_row = PROTOCOLS.get(PROTOCOL_OF.get(dataset, dataset))
-        rules = of_row or system.protocol or PROTOCOLS["all"]
+        rules = system.protocol or PROTOCOLS["all"]
+        if self.row is not None:
+            rules = PROTOCOLS[named_rows.protocol_of(self.row)]
         try:
             rules.parts(system.caption_image, system.shape[0])
         except InputError:

@@ -1,6 +1,4 @@
-"""Numbers as a paper prints them: what a user types after --published, or a row of the shipped
-tables.
-"""
+"""Numbers as a paper prints them: what a user types after --published, or a published row."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,17 +8,15 @@ from pathlib import Path
 
 from pipeline.foundation.evaluation.metrics import Metric, Statistic, parse
 from pipeline.foundation.evaluation.metrics.spelt import spelt
-from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.systems.scores.foreign import results_file
-from pipeline.judge.tables import published
+from pipeline.judge.tables import named_rows, published
 from pipeline.judge.tables.published import PublishedRow
 
 # The most digits of a number before its point.
 LONGEST = 9
 # The most digits after the point that are compared: tools print all of float32's.
 DECIMALS = 4
-# Rows that a message lists.
-LISTED = 6
 
 
 @dataclass(frozen=True)
@@ -79,9 +75,8 @@ class Printed:
 def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     """Read published numbers, and the row if they are from one.
 
-    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a row of a shipped
-        table by its number or by words in its cells, "vse_infty_table10:4", "vse_infty_table10:VSE∞
-        bert".
+    text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a published row by
+        its benchmark and words of its name, "flickr30k:VSE∞ RG bert", see `named_rows`.
     """
     if "=" in text:
         numbers = [_one(part) for part in text.split(",") if part.strip()]
@@ -91,20 +86,17 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         raise InputError(
             f"--published {text}: is a file of results; give its numbers, --published {results_of_file}"
         )
-    table, colon, asked_row = text.partition(":")
-    if not colon or not asked_row.strip():
+    if ":" not in text:
         raise InputError(
             f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
-            "row of a shipped table such as vse_infty_table10:4"
+            f"published row such as {named_rows.EXAMPLE}"
         )
-    row = _row(table.strip(), asked_row.strip())
+    row = named_rows.one(text, "--published")
     numbers = []
     for statistic in published.STATISTICS:
         printed_number = row.value(statistic)
         if printed_number is not None:
             numbers.append(Printed(parse(statistic.metric), statistic.direction, printed_number))
-    if not numbers:
-        raise InputError(f"{table} row {row.number}: prints no recalls of images and captions")
     return _checked(numbers), row
 
 
@@ -192,40 +184,6 @@ def _refuse_falling(numbers: Sequence[Printed]) -> None:
                     f"--published: {recall_above.name} {recall_above.number} is less than {recall_below.name} "
                     f"{recall_below.number}; recalls never fall with K"
                 )
-
-
-def _row(table: str, which: str) -> PublishedRow:
-    """Find a row of a shipped table by its number, or by words that only its cells have."""
-    published_rows = published.load(table)
-    if which.isdecimal():
-        if not 0 < int(which) <= len(published_rows):
-            raise InputError(f"{table} has rows 1 to {len(published_rows)}, received {which}")
-        return published_rows[int(which) - 1]
-    asked_words = set(which.lower().split())
-    matching_rows = [row for row in published_rows if asked_words <= _words(row)]
-    if len(matching_rows) == 1:
-        return matching_rows[0]
-    listed_rows = matching_rows or published_rows
-    described_rows = "; ".join(_described(row) for row in listed_rows[:LISTED])
-    if len(listed_rows) > LISTED:
-        described_rows += "; …"
-    rows_with_words = f"{counted(len(matching_rows), 'row')} with {which!r}"
-    raise InputError(
-        f"{table}: {rows_with_words}; name one by its number or more words: {described_rows}"
-    )
-
-
-def _words(row: PublishedRow) -> set[str]:
-    """Each cell of a row, and each of its words."""
-    words_of_cells: set[str] = set()
-    for cell in row.cells.values():
-        words_of_cells.update((cell.lower(), *cell.lower().split()))
-    return words_of_cells
-
-
-def _described(row: PublishedRow) -> str:
-    identity_cells = [row.cells.get(column, "") for column in published.IDENTITY]
-    return f"{row.number}: {' '.join(filter(None, identity_cells))}"
 
 
 def with_direction(numbers: Iterable[Printed], way: str) -> list[Printed]:

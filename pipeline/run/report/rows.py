@@ -1,16 +1,14 @@
 """Numbers as rows of a paper's table, alone or below the published rows of their benchmark."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
 from pipeline.foundation.evaluation.statistics import LETTERS
-from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import wrapped
-from pipeline.judge.tables import evaluated, text
+from pipeline.judge.tables import evaluated, named_rows, text
 from pipeline.judge.tables.evaluated import Results
 from pipeline.judge.tables.table import Cell, MetricKey, Note, Table, number
 from pipeline.run.report import names
@@ -18,26 +16,16 @@ from pipeline.run.report.result_rows import Measured, ResultRow, RowHeader
 from pipeline.run.report.retrieval_table import RetrievalTable, TableColumns
 from pipeline.run.report.tables import rerank, vse2ad, vse_infty
 
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A test set of which papers print numbers."""
-
-    protocol: str  # The protocol that gives comparable numbers
-    test_set: str  # Its key in the published tables
-    tables: Mapping[str, RetrievalTable]  # Paper -> its table of whole systems
-
-
-BENCHMARKS = {
-    "flickr30k": Benchmark(
-        "flickr30k_1k", "f30k_1k", {"VSE+2AD": vse2ad.TABLE1, "Geigle et al.": rerank.TABLE1}
-    ),
-    "coco_1k": Benchmark("coco_1k_5fold", "coco_1k_5fold", {"VSE+2AD": vse2ad.TABLE1}),
-    "coco_5k": Benchmark(
-        "coco_5k", "coco_5k", {"VSE∞": vse_infty.TABLE10, "Geigle et al.": rerank.TABLE1}
-    ),
-    "msrvtt": Benchmark("msrvtt_full", "msrvtt", {"VSE∞": vse_infty.TABLE4A}),
-    "vatex": Benchmark("vatex_1500", "vatex", {"VSE∞": vse_infty.TABLE4B}),
+# Published table -> how its rows are shown.
+SHOWN = {
+    shown.name: shown
+    for shown in (
+        vse2ad.TABLE1,
+        rerank.TABLE1,
+        vse_infty.TABLE10,
+        vse_infty.TABLE4A,
+        vse_infty.TABLE4B,
+    )
 }
 SHEET = RetrievalTable(
     name="rows",
@@ -45,18 +33,6 @@ SHEET = RetrievalTable(
     measured=lambda system: None,
     columns=TableColumns(("Method",), (), (("i2t", "Image → Text"), ("t2i", "Text → Image"))),
 )
-
-
-def benchmark(name: str) -> Benchmark:
-    """Look up the benchmark of NAME or NAME:METHOD,…."""
-    # Never "did you mean": that one has other numbers.
-    benchmark_name = name.partition(":")[0].lower()
-    if benchmark_name not in BENCHMARKS:
-        raise InputError(
-            f"--beside {name}: no published rows of it are shipped; there are those of "
-            f"{', '.join(BENCHMARKS)}; without --beside your rows are printed alone"
-        )
-    return BENCHMARKS[benchmark_name]
 
 
 def table(results: Results, beside: str | None = None) -> Table:
@@ -70,8 +46,8 @@ def table(results: Results, beside: str | None = None) -> Table:
     printed: list[ResultRow] = []
     doubts: list[Note] = []
     if beside:
-        published_benchmark = benchmark(beside)
-        printed, doubts = _published(published_benchmark, beside.partition(":")[2])
+        published_benchmark = named_rows.benchmark(beside, "--beside")
+        printed, doubts = _published(beside)
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for system, numbers in results:
         pools[evaluated.title("", numbers)].append((system, numbers))
@@ -130,48 +106,26 @@ def _notes(results: Results) -> Iterator[Note]:
         yield Note(evaluated.SPREAD)
 
 
-def _published(printed_benchmark: Benchmark, methods: str) -> tuple[list[ResultRow], list[Note]]:
-    """The published rows of a benchmark, by paper and section, and the notes on doubtful cells.
-
-    methods: which rows, words of each with commas between, such as "VSE∞,VSE+2AD BERT"; "" for all.
+def _published(beside: str) -> tuple[list[ResultRow], list[Note]]:
+    """The published rows of a benchmark, or those of some methods, by paper and section, and the
+    notes on doubtful cells.
     """
-    published_rows = list(_published_rows(printed_benchmark))
-    words_of_rows = []
-    for row, _ in published_rows:
-        # A row is asked for by all but its paper.
-        section = row.header.section.partition(", ")[2]
-        words_of_rows.append(_words(row.header.labels[0], section))
-    asked_methods = {}
-    for method in methods.split(","):
-        if method.strip():
-            asked_methods[method.strip()] = _words(method)
-    for method, method_words in asked_methods.items():
-        if not any(method_words <= row_words for row_words in words_of_rows):
-            published_methods = dict.fromkeys(
-                row.header.labels[0].partition(" (")[0] for row, _ in published_rows
-            )
-            raise InputError(
-                f"--beside: no published row has {method!r}; there are {', '.join(published_methods)}"
-            )
+    benchmark = named_rows.benchmark(beside, "--beside")
+    asked_rows = named_rows.chosen(beside, "--beside")
     shown_rows = []
     letters: dict[Note, str] = {}
-    for (row, notes), row_words in zip(published_rows, words_of_rows, strict=True):
-        is_asked = any(method_words <= row_words for method_words in asked_methods.values())
-        if is_asked or not asked_methods:
-            shown_rows.append(_lettered(row, notes, letters))
-    return shown_rows, [replace(note, mark=letter) for note, letter in letters.items()]
-
-
-def _published_rows(printed_benchmark: Benchmark) -> Iterator[tuple[ResultRow, Mapping[str, Note]]]:
-    """The published rows with a number on a benchmark, and the notes of their paper by mark."""
-    test_set = printed_benchmark.test_set
-    for paper, paper_table in printed_benchmark.tables.items():
+    for paper, name in benchmark.tables.items():
+        paper_table = SHOWN[name]
+        assert paper_table.published is not None
+        headers = {paper_table.published(asked.row) for asked in asked_rows if asked.paper == paper}
         rows, notes = paper_table.published_rows()
         note_of_mark = {note.mark: note for note in notes}
         for row in rows:
-            cells = {key: cell for key, cell in row.numbers.items() if key[0] == test_set}
-            if any(cell.number is not None for cell in cells.values()):
-                yield ResultRow(_header(paper, paper_table, row.header), cells), note_of_mark
+            if row.header in headers:
+                cells = {k: cell for k, cell in row.numbers.items() if k[0] == benchmark.test_set}
+                shown_row = ResultRow(_header(paper, paper_table, row.header), cells)
+                shown_rows.append(_lettered(shown_row, note_of_mark, letters))
+    return shown_rows, [replace(note, mark=letter) for note, letter in letters.items()]
 
 
 def _lettered(row: ResultRow, notes: Mapping[str, Note], letters: dict[Note, str]) -> ResultRow:
@@ -183,14 +137,6 @@ def _lettered(row: ResultRow, notes: Mapping[str, Note], letters: dict[Note, str
             marks.append(letters.setdefault(notes[mark], LETTERS[len(letters)]))
         lettered_cells[key] = replace(cell, marks=tuple(marks))
     return replace(row, numbers=lettered_cells)
-
-
-def _words(*labels: str) -> set[str]:
-    """The words by which a published row is asked for: of its method, features and text encoder."""
-    words: set[str] = set()
-    for label in labels:
-        words.update(re.findall(r"[^\s(),:]+", label.lower()))
-    return words
 
 
 def _header(paper: str, paper_table: RetrievalTable, header: RowHeader) -> RowHeader:
