@@ -56,6 +56,20 @@ def test_every_protocol_of_a_system_is_shown() -> None:
     assert "seeds" not in text
 
 
+def test_a_panel_has_the_results_of_its_own_protocol_alone() -> None:
+    runs = [("net", measured(0)), ("other", measured(1)), ("net", measured(2, folds=2))]
+    shown = {}
+    for panel in rows.table(runs).panels:
+        (group,) = panel.groups
+        shown[panel.key] = [[cell.text for cell in row.cells] for row in group.rows]
+    assert {key: [row[0] for row in lines] for key, lines in shown.items()} == {
+        "1fold": ["net", "other"],
+        "2fold": ["net"],
+    }
+    for (_, numbers), line in zip(runs, [*shown["1fold"], *shown["2fold"]], strict=True):
+        assert f"{numbers['RSUM']:.1f}" in line
+
+
 def test_seeds_are_averaged_with_their_spread() -> None:
     net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
     runs = [

@@ -81,6 +81,23 @@ def test_places_are_counted_among_the_queries_that_ask() -> None:
     assert [query["own"] for query in found["t2i"]] == [[9], [8], [7], [5]]
 
 
+def test_of_chosen_queries_the_place_among_all_is_said() -> None:
+    scores = np.random.default_rng(0).random((12, 24)).astype(np.float32)
+    texts = [f"text {number}" for number in range(24)]
+    pool = System.of("a", scores, np.repeat(np.arange(12), 2))
+    gallery = Gallery(pool, texts, [str(row) for row in range(12)], gone)
+    found = gather({"a": gallery}, ("a", "a"), Report(queries=3, top=2, thumbnail=16))
+    for way, shown, every in (
+        ("t2i", [caption["text"] for caption in found["captions"]], texts),
+        ("i2t", [image["file"] for image in found["images"]], found["files"]),
+    ):
+        asked = found[way]
+        assert len(asked) < len(every)
+        assert [query["number"] for query in asked] != list(range(len(asked)))
+        for query in asked:
+            assert every[query["number"]] == shown[query["query"]]
+
+
 def test_a_reranked_system_names_its_retriever_and_others_none() -> None:
     def gallery(name: str, retriever: str | None = None) -> Gallery:
         made: Made = Unknown()

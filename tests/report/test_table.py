@@ -9,6 +9,7 @@ import pytest
 from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.judge.tables.comma_separated import to_csv
 from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.judge.tables.text import to_text
 
 TWO = (Column("a"), Column("b"))
 
@@ -43,6 +44,23 @@ def test_headings_span_columns_of_one_parent_only() -> None:
     assert list(Panel(columns, ()).heading_rows()) == [
         [("", 1), ("COCO", 2), ("Flickr", 2)],
         [("", 1), ("Image", 2), ("Image", 1), ("", 1)],
+    ]
+
+
+def test_decimal_points_stand_below_each_other_and_texts_at_the_left() -> None:
+    columns = (Column("name"), Column("score"), Column("n"))
+    group = RowGroup(
+        (
+            TableRow((Cell("a"), Cell(Decimal("1.5")), Cell(Decimal(7)))),
+            TableRow((Cell("bb"), Cell(Decimal("112.25")), Cell(Decimal(12)))),
+            TableRow((Cell("ccc"), Cell("–"), Cell("one"))),
+        )
+    )
+    assert to_text(Panel(columns, (group,))) == [
+        "  name  score   n",
+        "  a       1.5    7",
+        "  bb    112.25  12",
+        "  ccc   –       one",
     ]
 
 

@@ -8,7 +8,9 @@ import json
 import shutil
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -24,6 +26,7 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.make import training
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.training import checkpoint
+from stages.heads import learn
 
 pytestmark = pytest.mark.slow
 
@@ -324,3 +327,27 @@ def test_killed_and_resumed_it_is_bit_identical(
     assert {
         name: data for name, data in tree(Path("cut")).items() if not name.endswith(".partial")
     } == tree(Path("whole"))
+
+
+def test_progress_goes_to_stderr_and_the_result_of_the_first_process_to_stdout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def train(done: int, total: int, on_step: Any, on_epoch: Any, on_start: Any) -> None:
+        on_start(done, total)
+        on_epoch({"epoch": 2.0, "loss": 0.5, "RSUM": 123.45})
+
+    monkeypatch.setattr(training, "summary", lambda folder: "best at epoch 2")
+    epoch = "mine epoch 2: loss 0.500, val RSUM 123."
+    for rank, done, total, printed in (
+        (0, 3, 9, "heads/mine: best at epoch 2\n"),
+        (0, 0, 0, "heads/mine: nothing to do, best at epoch 2\n"),
+        (1, 3, 9, ""),
+    ):
+        job: Any = SimpleNamespace(folder=Path("heads/mine"), processes=SimpleNamespace(rank=rank))
+        trained = partial(train, done, total)
+        monkeypatch.setattr(training, "train", lambda job, s, e, b, w, t=trained: t(s, e, b))
+        learn(job)
+        out, err = capsys.readouterr()
+        assert out == printed
+        assert epoch in err
+        assert ("resumes after step 3 of 9" in err) == (rank == 0 and done > 0)

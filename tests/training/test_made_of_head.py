@@ -12,6 +12,7 @@ import pytest
 from pipeline.foundation import settings
 from pipeline.foundation.artefacts import Record, Reference
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 from pipeline.make import training
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.text.bigru import BiGRUText
@@ -120,3 +121,28 @@ def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> 
     assert networks["image"]["weights"] == training.RELEASED
     made = made_of_head.of_rows(head(networks=networks), scenes, source, ["test"], np.arange(2))
     assert made.untrained == []
+
+
+def test_a_head_with_its_own_network_reads_photographs_of_its_own_manifest_alone(
+    scenes: Manifest,
+) -> None:
+    artefact = head()
+    network = {"own_network": {"engine": "grid", "options": GRID}}
+    for dataset, digest, refused in (
+        (scenes.dataset, scenes.digest, False),
+        (scenes.dataset, "another", True),
+        ("another", "another", False),  # that it is measured on
+    ):
+        manifest = Reference(kind="manifest", name=dataset, identity=digest)
+        record = artefact.record.model_copy(
+            update={
+                "made_from": {"manifest": manifest},
+                "facts": artefact.record.facts | network,
+            }
+        )
+        reading: Any = training.Head(training.HeadArtefact(Path("x"), record), Any, Any)
+        if refused:
+            with pytest.raises(InputError, match="was trained with another manifest of"):
+                reading.images(scenes, Path("features.zarr"))
+        else:
+            assert reading.images(scenes, Path("features.zarr")).identity == "s"

@@ -5,6 +5,7 @@ ties.
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -188,6 +189,31 @@ def test_images_of_any_mode_are_read_as_from_their_files(
         )
         np.testing.assert_array_equal(found, expected)
         assert len(np.unique(found, axis=0)) == len(files)
+
+
+def test_a_caption_of_no_image_is_a_candidate_that_is_never_right(
+    scenes: Manifest,
+) -> None:
+    part = scenes.split("val")
+    images, captions = len(part.image_ids), len(part.captions)
+    owner = np.full(captions, -1)
+    owner[:3] = [0, images - 1, 0]
+    given: Any = SimpleNamespace(
+        split=lambda name: replace(part, caption_image=owner),
+        images=scenes.images,
+        images_folder=scenes.images_folder,
+        dataset="mine",
+    )
+    last = f"image-{images - 1}"
+    for direction, relevant, candidates in (
+        ("i2t", {"image-0": ["caption-0", "caption-2"], last: ["caption-1"]}, captions),
+        ("t2i", {"caption-0": ["image-0"], "caption-1": [last], "caption-2": ["image-0"]}, images),
+    ):
+        task = of_split(given, "val", direction)
+        task.load_data()
+        data = task.dataset["default"]["val"]
+        assert {query: list(right) for query, right in data["relevant_docs"].items()} == relevant
+        assert len(data["corpus"]) == candidates
 
 
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:
