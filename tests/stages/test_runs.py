@@ -140,7 +140,7 @@ def test_a_run_of_other_ids_or_without_judgements_is_refused(
     )
     Path("q.txt").write_text("1 0 1 1\n2 0 2 1\n")
     Path("run.txt").write_text("3 Q0 1 1 0.5 a\n")
-    assert "no query that it lists in the direction t2i has a right candidate" in refused(
+    assert "in the direction t2i, and no query of theirs has a right candidate" in refused(
         "evaluate", "run.txt", "--qrels", "q.txt"
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import get_args
 
 import numpy as np
+import pytest
 
 from pipeline.foundation.evaluation.retrieval import Direction, Relevance, rank
 from pipeline.foundation.evaluation.retrieval.lists import Listed, Lists
 from pipeline.foundation.evaluation.retrieval.placements import NEVER
 from pipeline.foundation.evaluation.retrieval.ranks import Ties
 from pipeline.foundation.evaluation.retrieval.relevance import Positives
+from pipeline.foundation.parts.errors import InputError
 
 
 def test_lists_of_some_images_and_captions_are_those_of_their_part_of_the_matrix(
@@ -59,3 +61,16 @@ def test_what_asks_for_nothing_does_not_lack_in_a_list() -> None:
     right = Positives.of_pairs(np.array([0, 1, 1]), np.array([0, 1, 2]), 4)
     assert lists.unlisted(right, "i2t") == 1
     assert lists.unlisted(right, "t2i") == 0
+
+
+def test_lists_whose_queries_of_one_part_have_no_right_answer_say_so() -> None:
+    """Captions 2 and 3 are listed, and caption 4 alone is judged: the ids may be right all the
+    same.
+    """
+    caption = np.arange(4)
+    lists = Lists((2, 5), {"t2i": Listed(caption, caption // 2, np.ones(4))}, "lists.trec")
+    judged = Positives.of_pairs(np.array([2]), np.array([0]), 3)
+    with pytest.raises(InputError) as refused:
+        lists.select(np.array([1]), np.array([2, 3, 4])).place(judged, "t2i")
+    assert "1 image and 3 captions it has 2 lists" in str(refused.value)
+    assert "a fold's or a language's" in str(refused.value)

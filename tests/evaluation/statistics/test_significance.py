@@ -389,7 +389,12 @@ def test_spread_over_seeds() -> None:
         system(1.5, 0, images=100),
         replace(runs[1], protocol="other"),
         replace(runs[1], ties="optimistic"),
-        replace(runs[1], captions=999),
+        system(1.5, 1, folds=4),  # by a protocol of the same name
     ):
         with pytest.raises(InputError, match="runs differ"):
             deviations([runs[0], other])
+
+
+def test_protocols_of_one_name_and_other_folds_are_not_compared() -> None:
+    with pytest.raises(InputError, match="measured in 1 and in 4 folds"):
+        compare(system(1.5, 0), system(1.5, 1, folds=4))

@@ -4,6 +4,7 @@ each by its id.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,26 @@ def test_tables_side_by_side_have_each_query_of_every_system(
             if row[f"{name} rank"] >= 1:
                 of_query[name] = row[f"{name} rank"]
     assert found == expected
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_a_system_with_languages_stands_beside_one_without(
+    rng: np.random.Generator, tmp_path: Path, order: slice
+) -> None:
+    """The second one's ranks are of all captions alone; no row comes twice."""
+    several = pool(rng)
+    plain = replace(several, languages=None)
+    tables = []
+    for name, system in (("several", several), ("plain", plain)):
+        tables.append(query_table([measure(system, "all", "expected", SETTINGS)], name))
+    write_query_tables(tmp_path / "q.csv", tables[order])
+    written = pd.read_csv(tmp_path / "q.csv", keep_default_na=False)
+    assert not written.duplicated(["language", "direction", "query"]).any()
+    assert (written["plain rank"] == "").tolist() == (written["language"] != "").tolist()
+    of_all = written[written["language"] == ""]
+    assert of_all["plain rank"].tolist() == of_all["several rank"].astype(str).tolist()
+    assert len(of_all) == 6 + 24
+    assert len(written) == len(of_all) + 2 * 6 + 24  # each language's captions, with all images
 
 
 def test_the_rank_of_what_is_not_listed_is_left_out_of_a_table_of_queries(tmp_path: Path) -> None:

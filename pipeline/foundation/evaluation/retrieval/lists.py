@@ -13,7 +13,7 @@ from pipeline.foundation.evaluation.retrieval.blocks import Direction, Floats, I
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, around
 from pipeline.foundation.evaluation.retrieval.relevance import Positives
 from pipeline.foundation.evaluation.retrieval.similarity import Similarity
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 
 # The logarithm of one by the chance that lists in no order look ordered.
 CHANCE = math.log(1e6)
@@ -145,9 +145,13 @@ class Lists:
             return Placements(none, np.zeros(1, np.int64), none, none, np.zeros(0), size)
         listed = self.listed[direction]
         if len(listed.query) and not positives.count[listed.query].any():
+            images, captions = self.shape
+            pool = f"{counted(images, 'image')} and {counted(captions, 'caption')}"
+            lists = counted(len(np.unique(listed.query)), "list")
             raise InputError(
-                f"{self.name}: no query that it lists in the direction {direction} has a right candidate: "
-                "its ids are not those of the manifest or of --qrels"
+                f"{self.name}: of {pool} it has {lists} in the direction {direction}, and no query of theirs has a "
+                "right candidate: name the manifest or --qrels that has its ids; if these are a fold's or a "
+                "language's, list its judged queries too"
             )
         right = _scores_of(listed, positives, size)
         is_listed = ~np.isnan(right)

@@ -23,7 +23,7 @@ from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
 from pipeline.foundation.evaluation.statistics.welch import Runs, variances, welch
 from pipeline.foundation.evaluation.statistics.wilson import Interval, check_confidence
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 
 Counts: TypeAlias = npt.NDArray[np.int32]
 # Two systems differ significantly if their corrected p is below this.
@@ -138,8 +138,12 @@ def _check_same_queries(first: Metrics, second: Metrics) -> None:
             f"the systems were measured by protocols {first.protocol} and {second.protocol}, ties "
             f"{first.ties} and {second.ties}: measure both alike"
         )
-    same = len(first.ranks) == len(second.ranks)
-    if not same or not all(map(_same_queries, first.ranks, second.ranks)):
+    if len(first.ranks) != len(second.ranks):
+        raise InputError(
+            f"the systems were measured in {len(first.ranks)} and in {counted(len(second.ranks), 'fold')}: "
+            "measure both alike"
+        )
+    if not all(map(_same_queries, first.ranks, second.ranks)):
         raise InputError(
             "the systems were not measured on the same images and captions in one order: align them"
         )
@@ -383,9 +387,12 @@ def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
     """
     if len(runs) < 2:
         raise InputError(f"a spread over seeds needs at least two runs, received {len(runs)}")
-    kinds = {(run.protocol, run.ties, run.images, run.captions) for run in runs}
+    # A protocol's name does not say its folds, whose sizes these are.
+    kinds = {(run.protocol, run.ties, tuple(fold.shape for fold in run.ranks)) for run in runs}
     if len(kinds) > 1:
-        raise InputError(f"runs differ in protocol, ties, images or captions: {sorted(kinds)}")
+        raise InputError(
+            f"runs differ in protocol, ties, images, captions or folds: {sorted(kinds)}"
+        )
     values = [_values(run) for run in runs]
     spread = np.std(values, axis=0, ddof=1)
     return dict(zip(STATISTICS, spread.tolist(), strict=True))

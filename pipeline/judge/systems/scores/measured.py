@@ -283,13 +283,26 @@ def _tables_of_part(
 
 
 def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
-    """Write the systems' tables side by side, by query."""
+    """Write the systems' tables side by side, by query; where only some have languages, the
+    others' rows are of all captions.
+    """
+    if any("language" in table for table in tables):
+        tables = [_with_language(table) for table in tables]
     whole = tables[0]
+    keys = [key for key in KEYS if key in whole]
     for other in tables[1:]:
-        keys = [key for key in KEYS if key in whole]
         whole = whole.merge(other, how="outer", on=keys, sort=False)
     with atomic.replacing(path) as partial:
         if path.suffix == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
             whole.rename(columns=cell).to_csv(partial, index=False)
+
+
+def _with_language(table: "pd.DataFrame") -> "pd.DataFrame":
+    """A table of queries with the column of languages, "" for all captions."""
+    if "language" in table:
+        return table
+    with_language = table.copy()
+    with_language.insert(1, "language", "")
+    return with_language
