@@ -98,6 +98,9 @@ def _lines(name: str, content: Any) -> list[str]:
     elif name.endswith(".tar"):
         with tarfile.open(fileobj=io.BytesIO(content)) as members:
             lines = members.getnames()
+    elif bytes_begin(content, b"\x93NUMPY"):
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+        lines = [f"{array.dtype} {list(array.shape)}: {array.tolist()}"]
     else:
         text = content if isinstance(content, str) else _decoded(content)
         lines = text.splitlines()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import normalize
@@ -124,7 +124,8 @@ def build(
         raise _no_folder(images, f"{reading.kind or 'image'}s")
     reader = _reader(annotations, reading.form)
     split_by_name = reading.draw is all_test
-    table = reader.read(Source(annotations, left_out, say, split_by_name=split_by_name))
+    source = Source(annotations, left_out, say, split_by_name=split_by_name)
+    table = _read(reader, source)
     table = _usable(table, left_out, annotations)
     table, alone = unpaired.apart(table)
     table = fetch.fetched(table, images, fetching, left_out)
@@ -152,6 +153,21 @@ def build(
         table[column] = CAPTION_INPUTS.find(column).read(file, table["caption"])
     rows = arranged(table).reset_index(drop=True)
     return Manifest(rows, dataset, images or Path(), dict(left_out.counts))
+
+
+def _read(reader: Reader, source: Source) -> pd.DataFrame:
+    """Read annotations; a reader that does not say what it took them for is named by its title."""
+    lines: list[str] = []
+
+    def say(line: str) -> None:
+        lines.append(line)
+        source.say(line)
+
+    try:
+        return reader.read(replace(source, say=say))
+    finally:  # which of the readers refused them is worth knowing, too
+        if not any(": read as " in line for line in lines):
+            source.say(f"{source.path}: read as {reader.title}")
 
 
 def _no_folder(images: Path, noun: str) -> InputError:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.foundation.files import atomic
+from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.foundation.parts import extension
 from pipeline.foundation.parts.errors import InputError
@@ -32,7 +33,8 @@ class Example:
     files: Mapping[str, str | bytes]  # Path below a folder -> content
     rows: list[Row]  # What is read: file, split and caption of each
     annotations: str = ""  # The path of the annotations; "" for the folder
-    images: str = "images"  # The path of the images' folder
+    images: str = "images"  # The path of the images' or clips' folder
+    kind: Kind = "image"  # What is in it
     # Why captions are left out -> how many
     left_out: Mapping[str, int] = field(default_factory=dict)
     said: str = ""  # A part of what is said when it is recognised, or of a note
@@ -48,7 +50,7 @@ class Example:
         """
         images = shlex.quote(str(folder / self.images))
         annotations = shlex.quote(str(folder / self.annotations))
-        return ["--images", images, "--annotations", annotations]
+        return [f"--{self.kind}s", images, "--annotations", annotations]
 
 
 def picture(shade: int = 128, form: str = "JPEG") -> bytes:
@@ -67,6 +69,15 @@ def table(columns: Mapping[str, list[Any]]) -> bytes:
 
     stream = io.BytesIO()
     parquet.write_table(pa.table(dict(columns)), stream)
+    return stream.getvalue()
+
+
+def array(values: list[Any]) -> bytes:
+    """An array of NumPy's."""
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.save(stream, np.array(values))
     return stream.getvalue()
 
 
@@ -102,6 +113,7 @@ def as_lines(*values: Any) -> str:
 # How examples.yaml says what a content is, where that is no text -> what makes it of the value.
 KINDS: dict[str, Callable[[Any], Any]] = {
     "a picture": picture,
+    "an array": array,
     "a table": table,
     "a tar": tar,
     "as JSON": as_json,
