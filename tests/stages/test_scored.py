@@ -14,16 +14,19 @@ from typing import Any
 
 import forged
 import html5lib
+import invented_facts
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
 from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.system import System
+from stages import scored_systems
 from stages.named_systems import _seeds, say_read_as
 from stages.scored_systems import _few
 
@@ -209,6 +212,52 @@ def test_of_a_plain_matrix_only_what_is_assumed_is_said(
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
     assert _few(["a", "b", "c"]) == "a, b, c"
     assert _few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+def test_what_can_only_be_measured_alone_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared: list[list[str]] = []
+    monkeypatch.setattr(
+        scored_systems.checks, "refuse_stale", lambda stores, paths: compared.append([*stores])
+    )
+    head = invented_facts.of_head("mine")
+    among_distractors = invented_facts.reranked(head, distractors=["others"])
+
+    def stored(name: str, made: Any) -> Any:
+        return SimpleNamespace(made_from=made, path=Path(f"{name}.zarr"))
+
+    paths = Paths("")
+    for made, reason in (
+        (invented_facts.of_head("mine", dataset="other", trained_on="sample"), "was trained on"),
+        (among_distractors, "was reranked among distractors; measure it"),
+        (invented_facts.of_file(), "is made of plain matrices"),
+    ):
+        with pytest.raises(InputError, match=rf"^store.zarr: .*{reason}"):
+            scored_systems._refuse_unfit(paths, stored("store", made), {})
+    assert compared == []
+    fit = stored("store", invented_facts.reranked(head))
+    others = {"one": stored("one", head), "two": stored("two", head)}
+    for scored, names in (({}, ["store"]), (others, ["one", "store"])):
+        scored_systems._refuse_unfit(paths, fit, scored)
+        assert compared.pop() == names
+
+
+def test_systems_by_name_are_those_of_the_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = settings.load(Path(__file__).parents[2] / "params.yaml")
+    paths = Paths(tmp_path)
+    for split in ("test", "val"):
+        paths.similarity(shipped.run.dataset, f"of-{split}", split).mkdir(parents=True)
+    opened = SimpleNamespace(made_from=None)
+    monkeypatch.setattr(System, "open_named", lambda path: opened)
+    monkeypatch.setattr(scored_systems, "_is_beside_run", lambda made, chosen, known: True)
+    monkeypatch.setattr(scored_systems, "_refuse_unfit", lambda paths, store, scored: None)
+    for split in ("test", "val"):
+        score = shipped.score.model_copy(update={"split": split})
+        chosen = shipped.model_copy(update={"score": score})
+        assert [*scored_systems._made_by_name(paths, chosen, {})] == [f"of-{split}"]
 
 
 def test_seeds_of_a_system_are_in_the_order_of_their_numbers(

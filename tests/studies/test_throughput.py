@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import torch
 
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.paths import Paths
 from pipeline.run.studies import throughput
 from pipeline.run.studies.throughput import interleaved
+from stages import studies
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 SMALL = SETTINGS.throughput.model_copy(
@@ -159,3 +162,17 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     absent = SMALL.model_copy(update={"device": "cuda:99"})
     with pytest.raises(InputError, match=r"throughput\.device 'cuda:99'"):
         throughput.measure({"vse2ad": RECIPE}, TRAINING, absent)
+
+
+def test_the_slowest_and_the_fastest_pooling_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = {"mean": 9000.0, "gpo": 20.4, "adpool": 300.0}
+    machine = {"processor": "a processor", "machine": "a machine"}
+    measured = {"made_with": machine, "poolings": rates, "busy": False}
+    monkeypatch.setattr(throughput, "measure", lambda *_: dict(measured))
+    options = studies.ThroughputOptions(retriever=None, scorer=None)
+    studies.measure_throughput(Paths(tmp_path), SETTINGS, options)
+    out = capsys.readouterr().out
+    assert "images pooled a second: from 20 (gpo) to 9,000 (mean)" in out
+    assert json.loads((tmp_path / "results" / "throughput.json").read_text()) == measured

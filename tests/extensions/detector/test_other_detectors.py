@@ -441,6 +441,38 @@ def test_what_libraries_detected_is_read(kind: str, tmp_path: Path) -> None:
         assert given.of(photograph("b.jpg")).boxes.shape == (0, 4)
 
 
+def test_numbers_of_classes_are_kept_and_those_of_texts_are_their_places(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.json"
+    corners = dict(zip(("xmin", "ymin", "xmax", "ymax"), CORNERS[0], strict=True))
+    for labels, classes in (
+        ([7, 3, 0], [7, 3, 0]),
+        (["dog", "cat", "dog"], [1, 0, 1]),
+        ([7, None, 3], None),
+    ):
+        detections = [{"score": 0.5, "label": label, "box": corners} for label in labels]
+        path.write_text(json.dumps({"a.jpg": detections}))
+        found = GivenBoxes(path).of(photograph("a.jpg"))
+        assert (found.labels is None) == (classes is None)
+        if found.labels is not None:
+            assert found.labels.tolist() == classes
+
+
+def test_ids_of_a_data_set_are_named_by_its_own_file_or_another(tmp_path: Path) -> None:
+    path, elsewhere = tmp_path / "boxes.json", tmp_path / "images.json"
+    boxes = [{"image_id": 1, "bbox": [1, 2, 30, 40]}, {"image_id": 2, "bbox": [3, 4, 20, 10]}]
+    tree = {"annotations": [{"category_id": 0, **box} for box in boxes], "categories": [{"id": 0}]}
+    names = [{"id": 1, "file_name": "a.jpg"}, {"id": 2, "file_name": "b.jpg"}]
+    for here, there in ((names, []), (names[:1], names[1:]), ([], names)):
+        path.write_text(json.dumps(tree | ({"images": here} if here else {})))
+        elsewhere.write_text(json.dumps({"images": there}))
+        given = GivenBoxes(path, elsewhere)
+        assert given.of(photograph("a.jpg")).boxes.tolist() == [[1, 2, 31, 42]]
+        assert given.of(photograph("b.jpg")).boxes.tolist() == [[3, 4, 23, 14]]
+    path.write_text(json.dumps(tree | {"images": names}))
+    elsewhere.write_text(json.dumps({"images": [{"id": 1, "file_name": "other.jpg"}]}))
+    assert GivenBoxes(path, elsewhere).of(photograph("a.jpg")).boxes.tolist() == [[1, 2, 31, 42]]
+
+
 def _turned(image: Image.Image) -> Image.Image:
     turned = image.resize((40, 90))
     turned.info["file"] = image.info["file"]

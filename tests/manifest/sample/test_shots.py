@@ -13,7 +13,7 @@ from pipeline.foundation.files.gallery_file import GalleryFile
 from pipeline.foundation.manifest.sample import render_shots
 from pipeline.foundation.manifest.sample.role_graphs import graph
 from pipeline.foundation.manifest.sample.scenes import compose
-from pipeline.foundation.manifest.sample.shots import MOVEMENTS, choose, tell
+from pipeline.foundation.manifest.sample.shots import MOVEMENTS, Movement, choose, tell
 from pipeline.foundation.parts.errors import InputError
 
 
@@ -49,6 +49,18 @@ def test_the_same_seed_gives_the_same_captions_and_frames(shots: Path, tmp_path:
         files = (folder / path.name for folder in (path.parent, tmp_path / "videos"))
         one, other = (GalleryFile(str(file), "video").frames(9) for file in files)
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_movement_goes_from_its_first_window_to_its_last() -> None:
+    movement = Movement("", [0.0, 0.25, 0.5, 1.0], [0.5, 0.25, 1.0, 0.0], [])
+    for time, window in (
+        (0, (0.0, 0.25, 0.5, 1.0)),
+        (0.25, (0.125, 0.25, 0.625, 0.75)),
+        (1, (0.5, 0.25, 1.0, 0.0)),
+    ):
+        assert movement.at(time) == window
+    # The camera that moves to the right shows more of the right; nearer, it shows less.
+    assert MOVEMENTS["right"].at(1)[0] > MOVEMENTS["right"].at(0)[0]
 
 
 def test_a_movement_backwards_is_its_opposite() -> None:
