@@ -4,13 +4,13 @@ right answers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.foundation.manifest import Manifest, dataset
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, few
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.features import of_ensemble
 from pipeline.foundation.settings.paths import (
@@ -40,9 +40,6 @@ from stages.progress import say
 
 if TYPE_CHECKING:
     from pipeline.run.report.examples import Gallery
-
-# How many names of systems a message lists.
-FEW = 3
 
 
 def metrics(paths: Paths) -> dict[str, Result]:
@@ -88,15 +85,8 @@ def missing(paths: Paths, settings: Settings) -> str:
     for name in _unscored(paths, settings):
         command = command_of.get(name, "score")
         by_command.setdefault(command, []).append(name)
-    parts = [f"{_few(names)} (`pipeline {command}`)" for command, names in by_command.items()]
+    parts = [f"{few(names)} (`pipeline {command}`)" for command, names in by_command.items()]
     return "; ".join(parts)
-
-
-def _few(names: Sequence[str]) -> str:
-    few = ", ".join(names[:FEW])
-    if len(names) > FEW:
-        few += f" and {len(names) - FEW} more"
-    return few
 
 
 def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -> dict[str, System]:
@@ -124,7 +114,7 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
             say(f"warning: left out: {error}")
     if not_of_run:
         say(
-            f"scored, but not in `run` of params.yaml, and left out: {_few(not_of_run)}; add their recipes, features, "
+            f"scored, but not in `run` of params.yaml, and left out: {few(not_of_run)}; add their recipes, features, "
             "texts and seeds to `run`, or name them: `pipeline evaluate NAME NAME`"
         )
     return by_name

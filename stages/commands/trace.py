@@ -6,20 +6,24 @@ from typing import Annotated
 
 import click
 
+from pipeline.foundation.parts.errors import InputError
 from stages import declared, options
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions(declared.Options):
-    """Follow RESULT (results/metrics.json with a SYSTEM in it, or a store) back to its photographs.
+    """Follow RESULT back to the photographs that it rests on.
 
-    A store holds similarities, or embeddings by `pipeline embed`.
+    RESULT is a system's name, a file of results with a SYSTEM in it, or a store. A name means the
+    system's entry in results/metrics.json, else in results/recorded.json, else its store. A store
+    holds similarities, or embeddings by `pipeline embed`.
 
     Every recorded digest is compared with the current files, and values that can be computed again
-    are computed again. With --image or --caption, only that query's photograph and the shards with
-    its features are read; without, all of them. The exit code is 2 unless all match.
+    are computed again. What differs is printed; -v prints each comparison. With --image or
+    --caption, only that query's photograph and the shards with its features are read; without, all
+    of them. The exit code is 2 unless all match.
 
-    Example: pipeline trace results/metrics.json vse2ad-RGP-bigru-s0 --caption 2410
+    Example: pipeline trace vse2ad-RGP-bigru-s0 --caption 2410
     """
 
     result: Annotated[Path, click.argument("result", type=options.FilePath())]
@@ -54,7 +58,14 @@ class TraceOptions(declared.Options):
             "for none.  [default: 32; 0 without torch]",
         ),
     ] = None
+    verbose: Annotated[
+        bool, declared.flag("-v", "--verbose", help="Print each digest and whether it matches.")
+    ] = False
     as_json: Annotated[bool, options.as_json] = False
+
+    def check(self) -> None:
+        if self.verbose and self.as_json:
+            raise InputError("--verbose and --json are two ways to print; give one")
 
 
 trace_command = declared.command(

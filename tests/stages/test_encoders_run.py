@@ -272,7 +272,7 @@ def test_it_is_scored_searched_traced_fused_rescored_and_reranked(pipeline: Any)
         code, _, err = pipeline(*given)
         assert code == 0, err
     for name in ("both", "tiny+csls", "tiny+nnn", "again"):
-        code, out, err = pipeline("trace", SCORED.with_stem(name))
+        code, out, err = pipeline("trace", SCORED.with_stem(name), "-v")
         assert code == 0, err
         assert "image quick_gelu, text quick_gelu  matches" in out
         assert "clip:models/clip" in out

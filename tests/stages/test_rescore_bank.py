@@ -95,7 +95,7 @@ def test_two_matrices_are_measured_and_traced_and_the_bank_is_compared(
     assert f"{HEAD}+qb-norm" in json.loads(Path("results/metrics.json").read_text())
     code, out, err = pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")
     assert code == 0, out + err
-    assert "by qb-norm of" in out
+    assert f"← {HEAD}, corrected by qb-norm (bank: train)" in out
     saved.changed(BANK, request={"another": "head"})
     assert pipeline("trace", "results/metrics.json", f"{HEAD}+qb-norm")[0] == 2
 

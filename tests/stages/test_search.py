@@ -217,7 +217,7 @@ def test_vectors_and_ids_that_changed_are_neither_searched_nor_scored_nor_traced
     pipeline: Any, refused: Callable[..., str], elsewhere: Path
 ) -> None:
     assert pipeline("embed", "other", "--system", HEAD, "--split", "test")[0] == 0
-    code, out, err = pipeline("trace", elsewhere)
+    code, out, err = pipeline("trace", elsewhere, "-v")
     assert code == 0, out + err
     assert {f"heads/sample/{HEAD}/best.safetensors", str(elsewhere)} <= set(out.splitlines())
     for store, searched in ((OWN, ()), (elsewhere, ("--system", elsewhere))):

@@ -136,16 +136,57 @@ def test_the_query_is_told_with_its_rank(pipeline: Any, run: Path) -> None:
     similarity = System.open(FUSED).similarity[:]
     own = similarity[split.caption_image[-1], split.caption_image == split.caption_image[-1]].max()
     rank = 1 + int((similarity[split.caption_image[-1]] > own).sum())
-    out = pipeline("trace", *RESULT, "--image", image, "--embed", 0)[1]
+    out = pipeline("trace", *RESULT, "--image", image, "--embed", 0, "-v")[1]
     assert (
         f"image {image}: the best of its captions has rank {rank} of {len(split.caption_ids)}"
         in out
     )
     assert "embedded again" not in out
     rank = 1 + int((similarity[:, -1] > similarity[split.caption_image[-1], -1]).sum())
-    out = pipeline("trace", *RESULT, "--caption", caption)[1]
+    out = pipeline("trace", *RESULT, "--caption", caption, "-v")[1]
     assert f"caption {caption}: its image {image} has rank {rank} of {len(split.image_ids)}" in out
     assert "embedded again" in out
+
+
+def test_a_trace_says_first_what_the_number_rests_on(pipeline: Any, run: Path) -> None:
+    rsum = json.loads(METRICS.read_text())[ENSEMBLE]["all"]["RSUM"]
+    behind = [
+        f"  ← head {HEAD}",
+        "  ← store of features: features/sample/region.zarr",
+        "  ← data/sample.parquet",
+        "  ← 24 photographs in data/sample/images",
+    ]
+    ensemble = f"the scores of {HEAD} alone"
+    entry = [f"RSUM {rsum:.1f} of {ENSEMBLE}, in {METRICS}", f"  ← {ensemble}"]
+    reranked = [
+        f"scores of {RERANKED.stem}, in {RERANKED}",
+        f"  ← the 3 best candidates of {ENSEMBLE}, reordered by {HEAD}",
+        f"  ← {ENSEMBLE}: {ensemble}",
+    ]
+    # By its name, a system is its entry in the results, and its store if it has none.
+    for asked, expected in {
+        RESULT: entry,
+        (ENSEMBLE,): entry,
+        ("vse2ad-R-bigru",): entry,
+        (RERANKED.stem,): reranked,
+        (RERANKED,): reranked,
+    }.items():
+        code, out, err = pipeline("trace", *asked, "--embed", "0")
+        lines = out.splitlines()
+        assert (code, lines[:-1]) == (0, [*expected, *behind]), err
+        assert lines[-1].endswith("steps, all match; -v prints each digest")
+
+
+def test_a_trace_prints_the_steps_that_differ_and_those_alone(pipeline: Any, run: Path) -> None:
+    tampering.flip(SCORES / "caption_ids" / "c" / "0")
+    tampering.edit_number(Path("heads/sample", HEAD, "history.csv"))
+    code, out, err = pipeline("trace", ENSEMBLE, "--embed", "0")
+    assert code == 2
+    differing = [line for line in out.splitlines() if line.startswith("    ")]
+    assert int(err.split(": ")[1].split()[0]) == len(differing) >= 2
+    assert all("  differs" in line or "  missing" in line for line in differing)
+    named = {line for line in out.splitlines() if line and line[0] != " "}
+    assert {f"{SCORES}/caption_ids", f"heads/sample/{HEAD}/history.csv"} <= named
 
 
 def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
@@ -436,7 +477,19 @@ def test_what_cannot_be_traced_is_refused(refused: Callable[..., str], run: Path
     assert "leave out x" in refused("trace", FUSED, "x")
     assert "is in its split train" in refused("trace", *RESULT, "--image", train)
     assert "is not in its manifest" in refused("trace", *RESULT, "--image", "-1")
-    assert "no caption -1" in refused("trace", *RESULT, "--caption", "-1")
+    split = Manifest.load(Path("data/sample.parquet")).split("test")
+    first, last = split.caption_ids.min(), split.caption_ids.max()
+    for caption, where in {
+        "-1": "no caption -1",
+        "0": "caption 0 is in sample's split train",
+    }.items():
+        said = refused("trace", *RESULT, "--caption", caption)
+        assert where in said
+        assert f"test split, which has the captions {first}" in said
+        assert f" to {last} ({len(split.caption_ids)} in all)" in said
+    assert "did you mean" in refused("trace", "vse2ad-X-bigru-s0")
+    assert "is no store" in refused("trace", f"heads/sample/{HEAD}")
+    assert "give one" in refused("trace", *RESULT, "-v", "--json")
     assert "give one" in refused("trace", *RESULT, "--caption", "1", "--image", "1")
     tampering.edit(ENSEMBLE, "record", "kind", value="given")(METRICS)
     assert "neither what `pipeline evaluate` writes" in refused("trace", *RESULT)

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 Value = TypeVar("Value")
 # Names that one message lists.
 MANY = 20
+# Names that one line lists of more.
+FEW = 3
 
 
 class InputError(Exception):
@@ -84,6 +86,14 @@ def counted(number: int, noun: str) -> str:
     """Say how many of something there are: "1 image", "123,287 images"."""
     ending = "" if number == 1 else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def few(names: Sequence[str]) -> str:
+    """List the first names, and say how many more there are: "a, b, c and 2 more"."""
+    listed = ", ".join(names[:FEW])
+    if len(names) > FEW:
+        listed += f" and {len(names) - FEW} more"
+    return listed
 
 
 def unknown(kind: str, name: object, known: Iterable[str], listed: str = "") -> InputError:

@@ -13,7 +13,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.training.artefact import HeadArtefact
 from pipeline.run.provenance import references
-from pipeline.run.provenance.walk import HEAD, Link
+from pipeline.run.provenance.walk import HEAD, Link, needed
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,7 @@ class Context:
         """List the artefacts of some kinds, without what a head was trained from and is no longer
         there.
         """
-        paths: dict[Path, None] = {}
-        for link in self.links:
-            if link.kind in kinds and link.is_needed:
-                paths[link.path] = None
-        return list(paths)
+        return needed(self.links, *kinds)
 
     def links_to(self, path: Path) -> list[Link]:
         """List the links to an artefact."""

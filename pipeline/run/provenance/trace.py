@@ -25,7 +25,7 @@ from pipeline.foundation.files.gallery_file import GalleryFile
 from pipeline.foundation.manifest import Manifest, SplitName
 from pipeline.foundation.manifest.columns import NO_IMAGE
 from pipeline.foundation.parts import extras
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import FEW, InputError
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.made import Made
@@ -144,13 +144,19 @@ def _identities(context: Context, path: Path) -> Iterator[Step]:
         yield Step(place, what, link.reference.identity, identity)
 
 
-def image_of(manifest: Manifest, caption: int) -> int:
-    """Find a caption's image."""
+def image_of(manifest: Manifest, caption: int, split: str) -> int:
+    """Find a caption's image. split: whose captions are named where there is no such caption."""
     rows = manifest.rows(
-        ["caption_id", "image_id"], lambda rows: rows[rows["caption_id"] == caption]
+        ["caption_id", "image_id", "split"], lambda rows: rows[rows["caption_id"] == caption]
     )
-    if not len(rows):
-        raise InputError(f"no caption {caption} in the manifest of {manifest.dataset}")
+    where = f"no caption {caption} in the manifest of {manifest.dataset}"
+    if len(rows):
+        where = f"caption {caption} is in {manifest.dataset}'s split {rows['split'].iloc[0]}"
+    if not len(rows) or rows["split"].iloc[0] not in SplitName(split).parts:
+        captions = in_ranges(manifest.split(split).with_images().caption_ids)
+        raise InputError(
+            f"{where}; the result is of the {split} split, which has the captions {captions}"
+        )
     image = int(rows["image_id"].iloc[0])
     if image == NO_IMAGE:
         raise InputError(
@@ -187,14 +193,36 @@ def query(traced: Traced, image: int, caption: int | None) -> str:
         subject = f"caption {caption}: its image {image}"
     at = np.flatnonzero(np.isin(queries.query, np.flatnonzero(wanted)))
     if not len(at) and caption is None:
-        raise InputError(f"image {image} is not scored in {traced.path}")
+        scored = in_ranges(image_ids[queries.query])
+        raise InputError(
+            f"image {image} is not scored in {traced.path}, which has the images {scored}"
+        )
     if not len(at):
-        raise InputError(f"caption {caption} (image {image}) is not scored in {traced.path}")
+        scored = in_ranges(caption_ids[queries.query])
+        raise InputError(
+            f"caption {caption} (image {image}) is not scored in {traced.path}, which has the captions {scored}"
+        )
     tied = int(queries.equal[at[0]])
     sentence = f"{subject} has rank {queries.greater[at[0]] + 1} of {size}"
     if tied:
         sentence += f", tied with {tied} others"
     return sentence
+
+
+def in_ranges(ids: np.ndarray) -> str:
+    """Ids in words: "0 to 4, 10 to 14, 20 to 24, … 95 to 99 (50 in all)"."""
+    ordered = np.unique(ids)
+    runs = np.split(ordered, np.flatnonzero(np.diff(ordered) != 1) + 1)
+    ranges = []
+    for run in runs:
+        first = str(run[0])
+        if len(run) > 1:
+            first += f" to {run[-1]}"
+        ranges.append(first)
+    shown = ", ".join(ranges)
+    if len(ranges) > FEW + 1:
+        shown = f"{', '.join(ranges[:FEW])}, … {ranges[-1]}"
+    return f"{shown} ({len(ordered):,} in all)"
 
 
 def _row(manifest: Manifest, image: int, split: SplitName) -> int:
@@ -205,6 +233,8 @@ def _row(manifest: Manifest, image: int, split: SplitName) -> int:
         if other in split.parts:
             return int(rows[0])
         where = f"is in its split {other}"
+    images = in_ranges(manifest.split(split).image_ids)
     raise InputError(
-        f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}"
+        f"image {image}: the result is of {manifest.dataset}'s {split} split, and the image {where}; "
+        f"the {split} split has the images {images}"
     )

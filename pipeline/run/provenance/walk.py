@@ -51,6 +51,17 @@ def behind(first: Sequence[Link], paths: Paths) -> list[Link]:
     return reached
 
 
+def needed(inputs: Iterable[Link], *kinds: str) -> list[Path]:
+    """List the artefacts of some kinds among links, without what a head was trained from and is no
+    longer there.
+    """
+    paths: dict[Path, None] = {}
+    for link in inputs:
+        if link.kind in kinds and link.is_needed:
+            paths[link.path] = None
+    return list(paths)
+
+
 def inputs(path: Path, paths: Paths) -> list[Link]:
     """The links from an artefact's record; none if it has no readable record, which its own
     comparisons say.
