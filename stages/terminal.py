@@ -11,7 +11,7 @@ import click
 # What a line of messages begins with -> its colour.
 COLOURS = {"error:": "red", "warning:": "yellow"}
 LEAD = re.compile("|".join(map(re.escape, COLOURS)))
-# What a line of a comparison says last, or before a colon -> its colour.
+# What a line of a comparison says last, or before a colon or semicolon -> its colour.
 VERDICTS = {
     "matches": "green",
     "all match": "green",
@@ -20,7 +20,7 @@ VERDICTS = {
     "missing": "red",
     "not recorded": "yellow",
 }
-VERDICT = re.compile(rf"(?<= )({'|'.join(VERDICTS)})(?=:|$)")
+X
 
 
 def width(stream: TextIO, whole: bool = False) -> int | None:
