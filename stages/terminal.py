@@ -20,7 +20,7 @@ VERDICTS = {
     "missing": "red",
     "not recorded": "yellow",
 }
-X
+VERDICT = re.compile(rf"(?<= )({'|'.join(VERDICTS)})(?=[:;]|$)")
 
 
 def width(stream: TextIO, whole: bool = False) -> int | None:
