@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -176,3 +180,78 @@ def test_the_slowest_and_the_fastest_pooling_are_named(
     out = capsys.readouterr().out
     assert "images pooled a second: from 20 (gpo) to 9,000 (mean)" in out
     assert json.loads((tmp_path / "results" / "throughput.json").read_text()) == measured
+
+
+def test_a_cross_encoder_reads_an_images_items_and_a_captions_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def noted(inputs: int, positions: int, device: str) -> Callable[[], object]:
+        sizes.append((inputs, positions))
+        return lambda: None
+
+    monkeypatch.setattr(throughput, "transformer_layer_step", noted)
+    steps = throughput._steps_of_query(RECIPE, TRAINING, SMALL)
+    assert sizes == [(1, 6 + 5), (2, 6 + 5)]  # one pair, then those that are reranked
+    searches = [name for name in steps if name.startswith("search")]
+    assert searches == ["search 20 images", "search 2,000 images", "search 3,000 images"]
+
+
+@pytest.mark.parametrize(
+    ("captions", "median"),
+    [
+        ({7: "a dog", 3: "a", 5: "a dog on a bench"}, 7),
+        ({7: "a dog", 3: "a", 5: "a dog on a bench", 4: "two small dogs"}, 4),
+        ({9: "a bit long", 8: "short", 2: "a bit long"}, 9),  # of equal texts the first
+        ({6: "alone"}, 6),
+    ],
+)
+def test_the_caption_that_is_timed_has_the_median_length(
+    captions: dict[int, str], median: int
+) -> None:
+    table = pd.DataFrame({"caption_id": [*captions, 99], "caption": [*captions.values(), "x" * 99]})
+    manifest: Any = SimpleNamespace(rows=lambda columns: table[columns])
+    found = throughput._of_median_length(manifest, np.array([*captions]))
+    assert found == (median, captions[median])
+
+
+def test_the_pairs_that_are_timed_are_of_the_caption_that_was_searched(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    """Of three images the best two; a search takes 0.5 s and their scoring 1.5 s."""
+    vectors = np.eye(3, dtype=np.float32)
+    asked: list[tuple[list[int], list[int]]] = []
+
+    def embed(captions: list[str], size: int) -> np.ndarray:
+        clock.pass_(0.5)
+        assert captions == ["a dog"]
+        return np.array([[0.1, 0.2, 0.9]], np.float32)
+
+    def score(image_ids: np.ndarray, caption_ids: np.ndarray) -> np.ndarray:
+        clock.pass_(1.5)
+        asked.append((image_ids.tolist(), caption_ids.tolist()))
+        return np.zeros(len(image_ids))
+
+    head = SimpleNamespace(checkpoint="c", embed_captions=embed)
+    store = SimpleNamespace(
+        checkpoints=["c"],
+        vectors=lambda side: vectors,
+        image_ids=np.array([10, 20, 30]),
+        caption_ids=np.array([5, 6, 7]),
+        path="s",
+    )
+    table = pd.DataFrame({"caption_id": [5, 6, 7], "caption": ["a", "a dog", "a dog on a bench"]})
+    manifest = SimpleNamespace(rows=lambda columns: table[columns])
+    monkeypatch.setattr(throughput.training_room.Head, "open", lambda *given: head)
+    monkeypatch.setattr(throughput.System, "open_vectors", lambda path: store)
+    monkeypatch.setattr(throughput.Manifest, "load", lambda path: manifest)
+    monkeypatch.setattr(throughput.reranking, "resolve", lambda *given: ("system", "s"))
+    monkeypatch.setattr(throughput.reranking, "build", lambda *given: SimpleNamespace(score=score))
+    source: Any = SimpleNamespace(
+        paths=Paths(Path("nowhere")), dataset="d", split="test", device="cpu"
+    )
+    found = throughput.measure_query(source, "mine", "s", SMALL)
+    assert {repr(pair) for pair in asked} == {repr(([30, 20], [6, 6]))}
+    assert (found["images"], found["k"]) == (3, 2)
+    assert (found["retrieve"], found["both"], found["ratio"]) == (0.5, 2.0, 4.0)

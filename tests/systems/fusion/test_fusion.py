@@ -22,6 +22,7 @@ from pipeline.judge.systems.fusion.methods import FUSIONS
 from pipeline.judge.systems.scores import fuse as fusing
 from pipeline.judge.systems.scores.fuse import align, tune
 from pipeline.judge.systems.scores.made import Member
+from pipeline.judge.systems.scores.reranked import Folded
 from pipeline.judge.systems.scores.system import System
 
 IMAGES, CAPTIONS = np.arange(30) * 7, np.arange(90) * 11
@@ -140,6 +141,23 @@ def test_embeddings_can_be_fused_and_their_duplicates_tie(method: str) -> None:
     assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (6, 2)
 
 
+def test_copies_that_one_member_alone_has_do_not_tie() -> None:
+    """Of computed members one has the images 0 and 29 and the captions 0 and 87 as copies."""
+    images, captions = noisy_pairs(30, 3, 0.3, 0)
+    images[29], captions[87:] = images[0], captions[:3]
+    with_copies = System.of("a", Embeddings(images, captions), None, IMAGES, CAPTIONS)
+    without = System.of("b", Embeddings(*noisy_pairs(30, 3, 0.3, 1)), None, IMAGES, CAPTIONS)
+    owner = np.arange(90) // 3
+    for members in ([with_copies, without], [without, with_copies]):
+        metrics = evaluate(fuse(members), owner)
+        assert (metrics.tied["t2i"], metrics.tied["i2t"]) == (0, 0)
+        whole = sum(
+            np.float64(member.scores.images) @ np.float64(member.scores.captions).T
+            for member in members
+        )
+        assert metrics.as_dict() == evaluate(whole, owner).as_dict()
+
+
 def test_a_stored_member_tells_duplicates_of_a_computed_one_apart() -> None:
     images, captions = noisy_pairs(30, 3, 0.3, 0)
     images[29], captions[87:] = images[0], captions[:3]
@@ -205,6 +223,23 @@ def test_weights_are_chosen_on_other_scores_of_val_by_the_same_heads() -> None:
             tune(members, wrong, "mean", 32)
 
 
+def test_no_member_chooses_the_weights_that_it_is_fused_by() -> None:
+    """A member may stand on several files; one of them among the scores of val is enough."""
+
+    def scored(head: str, split: str, files: list[str]) -> System:
+        made = invented_facts.ensemble(
+            head, [Member(head=head, checkpoint=head)], split=split, files=files
+        )
+        return System.of(head, np.eye(2), np.arange(2), np.arange(2), np.arange(2), made_from=made)
+
+    members = [scored("a", "test", ["1", "2"]), scored("b", "test", ["3"])]
+    for files in (["1"], ["4", "2"], ["3", "4"], ["1", "2", "3"]):
+        with pytest.raises(InputError, match="is a member itself"):
+            tune(members, [scored("a", "val", ["4"]), scored("b", "val", files)], "mean", 32)
+    on = [scored("a", "val", ["4"]), scored("b", "val", ["5"])]
+    assert tune(members, on, "mean", 32)[0] == [0.5, 0.5]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("members", [2, 3])
 def test_of_weights_that_rank_alike_the_most_even_are_chosen(members: int) -> None:
@@ -233,3 +268,7 @@ def test_unusable_weights_and_methods_are_refused() -> None:
         fuse([])
     with pytest.raises(InputError, match="cannot be fused again"):
         fuse([System.of("twice", fuse(members, "rank"), None, IMAGES, CAPTIONS)])
+    folds = np.zeros(30, np.int64), np.zeros(90, np.int64)
+    of_reranked = Folded(fuse(members), folds, "all")
+    with pytest.raises(InputError, match="cannot be fused again"):
+        fuse([System.of("of reranked", of_reranked, None, IMAGES, CAPTIONS)], "rank")

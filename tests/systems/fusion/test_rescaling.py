@@ -5,6 +5,7 @@ memory.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from pipeline.foundation.evaluation.retrieval import (
     as_similarity,
 )
 from pipeline.foundation.evaluation.retrieval.blocks import Matrix
-from pipeline.foundation.evaluation.retrieval.similarity import Directions
+from pipeline.foundation.evaluation.retrieval.similarity import Directions, EqualRows
 from pipeline.foundation.evaluation.retrieval.zarr_matrix import ZarrMatrix
 from pipeline.judge.systems.fusion import methods as module, standardised
 from pipeline.judge.systems.fusion.methods import CombMNZ, CombSum, RankFusion
@@ -273,3 +274,51 @@ def test_a_system_of_two_matrices_is_standardised_by_that_of_the_direction(
     found = {name: fused.direction(name, 2**20).block(*whole) for name in ("i2t", "t2i")}
     np.testing.assert_allclose(found["i2t"], standardise(torch.from_numpy(of_images)))
     np.testing.assert_allclose(found["t2i"], standardise(torch.from_numpy(of_captions).T).T)
+
+
+def test_a_query_of_equal_scores_is_constant_though_their_mean_is_rounded() -> None:
+    """The mean of seven times 0.1 is not 0.1; nothing is divided by that difference."""
+    for value in (0.1, 0.7, 1e-3):
+        rounded = False
+        for count in range(2, 40):
+            row = np.full((1, count), value)
+            rounded |= bool(row.mean() != value)
+            for block_bytes in (10**6, 40):
+                of_row, _ = statistics(Matrix(row), block_bytes)
+                _, of_column = statistics(Matrix(row.T), block_bytes)
+                for lines in (of_row, of_column):
+                    assert lines.moments().inverse.tolist() == [0], (value, count)
+                    assert lines.ranges().inverse.tolist() == [0], (value, count)
+        assert rounded, value
+
+
+def test_equal_queries_are_scaled_by_the_same_numbers() -> None:
+    """Rows 0 and 2 and columns 1 and 3 are equal, and were measured with a rounding between."""
+    equal = EqualRows(np.array([5, 6, 5]), np.array([0, 1, 2, 1]))
+    source: Any = SimpleNamespace(equal=equal)
+    for side, first in ((0, [0, 1, 0]), (1, [0, 1, 2, 1])):
+        count = len(first)
+        mean = 0.1 + 1e-16 * np.arange(count) + np.arange(count)
+        moments = standardised.Moments(mean, 1 / mean)
+        found = standardised._same_of_equals(moments, source, side)
+        assert found.mean.tolist() == mean[first].tolist()
+        assert found.inverse.tolist() == (1 / mean)[first].tolist()
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (7, 60), (40, 11), (1, 1)])
+@pytest.mark.parametrize("block_bytes", [1, 5000, 10**8])
+def test_a_part_of_a_matrix_is_cut_into_blocks_of_whole_queries_within_it(
+    shape: tuple[int, int], block_bytes: int, rng: np.random.Generator
+) -> None:
+    for direction, along in (("i2t", 1), ("t2i", 0)):
+        fused = RankFusion([Matrix(rng.random((40, 60)))], [1])
+        scores = fused.direction(direction, block_bytes)  # type: ignore[arg-type]
+        covered = np.zeros((40, 60), int)
+        for block in scores.grid(shape, block_bytes):
+            assert [part.stop <= size for part, size in zip(block, shape, strict=True)] == [
+                True
+            ] * 2
+            assert (block[along].start, block[along].stop) == (0, shape[along])
+            covered[block] += 1
+        assert (covered[: shape[0], : shape[1]] == 1).all()
+        assert covered.sum() == shape[0] * shape[1]

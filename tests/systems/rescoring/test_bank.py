@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 import saved
 
+from pipeline.foundation import settings
 from pipeline.foundation.artefacts import Reference
 from pipeline.foundation.evaluation.retrieval import as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
+from pipeline.foundation.settings.run import Rescore
+from pipeline.judge.systems import rescoring
 from pipeline.judge.systems.requests import RescoreRequest
 from pipeline.judge.systems.rescoring import bank, stored
-from pipeline.judge.systems.scores.made import Fusion
+from pipeline.judge.systems.scores.made import Fusion, OfEncoder
 from pipeline.judge.systems.scores.system import System
 
+PARAMS = Path(__file__).parents[3] / "params.yaml"
 WEIGHTS = [0.75, 0.25]
 
 
@@ -157,6 +161,69 @@ def test_a_bank_is_another_once_one_of_its_members_was_embedded_again(
         used = {"bank": kept.reference}
         with pytest.raises(InputError, match="is not the bank that was used; rescore again"):
             stored.compute(source, made, used, Paths(Path()))  # type: ignore[arg-type]
+
+
+def test_a_bank_serves_heads_and_their_means_alone() -> None:
+    """The scores of a corrected, a reranked or another fusion's system are no mean of vectors."""
+    head = invented_facts.of_head("a")
+    by_rank = Fusion(method="rank", members=["a", "b"], weights=[0.5, 0.5])
+    for made in (
+        invented_facts.rescored(head),
+        invented_facts.reranked(head),
+        invented_facts.rescored(invented_facts.ensemble("mine", [{"head": "a"}])),
+        invented_facts.ensemble("mine", fusion=by_rank),
+    ):
+        system: Any = SimpleNamespace(name="mine", made_from=made)
+        with pytest.raises(InputError, match="mine: a bank serves heads and ensembles of heads"):
+            bank.heads_of(system)
+    alone: Any = SimpleNamespace(name="of a user's name", made_from=head)
+    assert bank.heads_of(alone) == (["of a user's name"], [1.0])
+
+
+def test_the_vectors_of_a_bank_are_sought_where_their_head_is_embedded(tmp_path: Path) -> None:
+    """Whatever a user calls the system of one head; in an ensemble by the members' names."""
+    own = invented_facts.of_head("vse2ad-grid-bigru-s0")
+    elsewhere = own.changed(trained_on="other")
+    encoder = OfEncoder.model_validate(
+        invented_facts.of_one("clip") | {"member": {"head": "clip", "encoder": {"title": "CLIP"}}}
+    )
+    members = [{"head": "a"}, {"head": "b"}]
+    of_two = invented_facts.ensemble("both", members)
+    other = [f"other-{member['head']}" for member in members]
+    fused = {"method": "mean", "weights": WEIGHTS, "members": other}
+    of_others = invented_facts.ensemble("both", members, trained_on="other", fusion=fused)
+    for made, command in (
+        (own, "embed sample --system vse2ad-grid-bigru-s0`"),
+        (elsewhere, "embed sample --system vse2ad-grid-bigru-s0 --trained-on other`"),
+        (encoder, "embed sample --system … --name mine`"),
+        (of_two, "embed sample --system a`"),
+        (of_others, "embed sample --system a --trained-on other`"),
+    ):
+        system: Any = SimpleNamespace(name="mine", made_from=made)
+        with pytest.raises(InputError) as refused:
+            stored._embedded(system, Paths(tmp_path))
+        assert f"make it with `pipeline {command}" in str(refused.value), command
+
+
+def test_a_runs_heads_are_embedded_on_train_where_any_of_its_rescorers_reads_them() -> None:
+    """Those of its recipes, not the ablations'; `csls` and banks of test read none."""
+    shipped = settings.load(PARAMS).run
+    run = shipped.model_copy(
+        update={"recipes": ["vse2ad"], "ablations": ["vse2ad-noadopt"], "features": ["grid"]}
+    )
+    names = [f"vse2ad-grid-{text}-s{seed}" for text in run.texts for seed in run.seeds]
+    of_test = {"name": "nnn", "bank": "test"}
+    for rescorers, expected in (
+        ([], []),
+        ([{"name": "csls"}], []),
+        ([of_test], []),
+        ([{"name": "nnn"}], names),
+        ([{"name": "csls"}, {"name": "nnn"}], names),
+        ([{"name": "nnn"}, of_test], names),
+    ):
+        steps = [Rescore.model_validate(rescorer) for rescorer in rescorers]
+        found = rescoring.embedded_heads(run.model_copy(update={"rescorers": steps}))
+        assert found == expected, rescorers
 
 
 def test_the_weights_are_the_ensembles() -> None:

@@ -204,3 +204,52 @@ def test_folds_keep_the_corrections_of_the_whole_split(data: Data) -> None:
 def test_refuses(name: str, options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         rescoring.build(name, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "defaults", "others"),
+    [
+        ("nnn", {"neighbours": 128, "weight": 0.75}, {"neighbours": 127, "weight": 0.5}),
+        ("csls", {"neighbours": 10}, {"neighbours": 9}),
+        ("inverted-softmax", {"beta": 20.0}, {"beta": 3.0}),
+        ("dual-softmax", {"beta": 20.0}, {"beta": 3.0}),
+        ("qb-norm", {"beta": 20.0, "k": 1}, {"beta": 3.0, "k": 2}),
+        (
+            "db-norm",
+            {"query_beta": 20.0, "gallery_beta": 3.0},
+            {"query_beta": 3.0, "gallery_beta": 20.0},
+        ),
+    ],
+)
+def test_without_options_those_of_docs_evaluation_are_taken(
+    name: str, defaults: dict[str, Any], others: dict[str, Any], rng: np.random.Generator
+) -> None:
+    """Each option, changed, changes the scores; the bank has more queries than neighbours."""
+    queries = 200 if name == "nnn" else 6
+    scores, images, captions = (
+        as_similarity(rng.uniform(-1, 1, shape))
+        for shape in ((20, 20), (queries, 20), (20, queries))
+    )
+    bank = Bank(scores, scores, lambda: captions, lambda: images)  # type: ignore[arg-type, return-value]
+    if name != "csls":
+        bank = bank._replace(images=images, captions=captions)  # type: ignore[arg-type]
+
+    def new(**options: Any) -> np.ndarray:
+        found = rescoring.build(name, **options).rescore(scores, bank)  # type: ignore[arg-type]
+        of_images = found.both["i2t"] if isinstance(found, Directions) else found
+        return np.asarray(of_images.block(slice(0, 20), slice(0, 20)))  # type: ignore[union-attr]
+
+    np.testing.assert_array_equal(new(), new(**defaults))
+    for option, value in others.items():
+        assert not np.array_equal(new(), new(**{option: value})), option
+
+
+@pytest.mark.parametrize("k", [1, 40, 199, 200, 300])
+def test_copies_of_a_row_have_the_same_mean_in_whatever_order_its_values_come(
+    k: int, rng: np.random.Generator
+) -> None:
+    """They would rank apart by a rounding."""
+    row = rng.normal(size=200) * 10.0 ** rng.integers(-8, 8, 200)
+    copies = np.stack([rng.permutation(row) for _ in range(20)])
+    means = corrections.mean_of_greatest(k)(copies)
+    assert np.unique(means).tolist() == [pytest.approx(np.sort(row)[-k:].mean(), rel=1e-12)]
