@@ -4,11 +4,14 @@ counted.
 
 from __future__ import annotations
 
+import io
 import warnings
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont
 from matplotlib.text import Text
 
 from pipeline.foundation.parts.errors import InputWarning
@@ -112,3 +115,11 @@ def test_scripts_that_no_font_has_are_named_with_the_package_to_install(
         "10 characters of the texts, CJK, Devanagari, Katakana, could not be drawn" in shown.caption
     )
     assert figure.texts[0].get_text() == "a dog� ������ �� � כלב"
+
+
+def test_matplotlibs_own_lines_on_fonts_are_not_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Such as "findfont: Font family NAME not found", once for each text."""
+    with mpl.rc_context({"font.family": ["No Such Font"]}):
+        findfont("Another One That Nobody Has")
+        Figure().savefig(io.BytesIO())
+    assert caplog.messages == []

@@ -108,11 +108,17 @@ def test_divergence_is_said(job: training.TrainingJob) -> None:
 
 
 def test_heads_that_do_not_belong_are_refused(
-    finished_job: training.TrainingJob, scenes: Manifest, store: FeatureStore
+    finished_job: training.TrainingJob, scenes: Manifest, store: FeatureStore, tmp_path: Path
 ) -> None:
     job = finished_job
     with pytest.raises(InputError, match="no head there"):
         training.Head.open(job.folder.with_name("none"))
+    tuned = tmp_path / "encoders/sample/lora-clip-s0"
+    shutil.copytree(job.folder, tuned)
+    forged.artefact(tuned, lambda record: record.update(kind="tuned encoder"))
+    for folder in (tmp_path / "heads/sample" / tuned.name, tuned):
+        with pytest.raises(InputError, match=f"write tuned:{re.escape(str(tuned))}$"):
+            training.Head.open(folder)
     shorter = Manifest(scenes.table.iloc[5:], "sample", scenes.images_folder)
     with pytest.raises(InputError, match="another manifest"):
         training.Head.open(job.folder).images(shorter, store.path)

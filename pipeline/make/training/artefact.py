@@ -203,5 +203,8 @@ def _instead(folder: Path) -> str:
     heads = folder.parent.parent
     if heads.name == "heads":
         for record in sorted(heads.parent.glob(f"*/*/{glob.escape(folder.name)}/{FILE}")):
+            other = Artefact.existing(record.parent)
+            if other is not None and other.record.kind == "tuned encoder":
+                return f"a tuned encoder has that name; write tuned:{record.parent}"
             return f"there is {record.parent}"
     return f"train it with `pipeline train`{similar(folder)}"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from pipeline.run.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
 
 lazy.imports(__name__)
+
+# Which fonts matplotlib looks for and does not find concerns nobody: letters that no font has are
+# named in a warning of our own (`drawing`).
+logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
     {
