@@ -30,11 +30,12 @@ from stages.progress import Progress, say
 def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     """Test systems against each other on the same queries; with three or more, every pair."""
     dataset = options.dataset or settings.run.dataset
-    if len(options.systems) < 2:
-        raise InputError(f"compare takes two or more systems, received one: {options.systems[0]}")
+    systems = named_systems.expanded(paths.root, options.systems)
+    if len(systems) < 2:
+        raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     titles: list[str] = []
     named: list[Sequence[named_systems.Place]] = []
-    for system in options.systems:
+    for system in systems:
         title, places = named_systems.named(paths, settings, system, dataset)
         titles.append(title)
         named.append(places)
@@ -103,7 +104,7 @@ def _contrasts(
     for all its pairs.
     """
     how = settings.evaluate
-    notes: list[str] = []
+    notes: list[tuple[str, str]] = []
     views = list(chain.from_iterable(_views(groups, rules) for rules in protocols))
     total = 0
     for view in views:
@@ -122,7 +123,7 @@ def _contrasts(
                 how.block_megabytes,
                 lambda done: bar.reach(start + done),
             )
-            notes.extend(note for note in judged.notes(pool, ranked) if note not in notes)
+            notes.extend((pool.name, note) for note in judged.notes(pool, ranked))
             return ranked
 
         for view in views:
@@ -132,7 +133,7 @@ def _contrasts(
     contrasts = []
     for view, pairs_of_view in zip(views, pairs, strict=True):
         contrasts.append([next(rows) | view.label for _ in pairs_of_view])
-    return contrasts, notes
+    return contrasts, judged.together(notes)
 
 
 @dataclass(frozen=True)

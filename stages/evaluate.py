@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation import manifest as manifests
-from pipeline.foundation.evaluation.retrieval import Lists, Protocol, protocol, workers
+from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, protocol, workers
 from pipeline.foundation.files import streams
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import JudgeSettings
@@ -73,6 +73,8 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
 
     shown = []
     tables = []
+    notes_on_systems: list[tuple[str, str]] = []
+    directions: dict[Series, set[Direction]] = {}
     unwritten = Unwritten()
     with (
         Workers(scheduler=options.scheduler).open() as executor,
@@ -80,14 +82,17 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     ):
         for row in rows:
             system = _opened(row, columns, options)
+            if row.series:
+                refuse_other_directions(system, directions.setdefault(row.series, set()))
             notes = judged.notes_of_vectors(system)
             if options.beside and rules:
                 notes += _notes_on_published(paths, system, columns.manifest, rules)
-            say_notes(notes)
             by = rules or _rules_of_system(system, options)
             pool = evaluation.measure(system, [by], columns.manifest)
             numbers = _described(pool) | pool.numbers[0]
-            numbers["notes"] = notes + pool.notes
+            notes += pool.notes
+            numbers["notes"] = notes
+            notes_on_systems += [(system.name, note) for note in notes]
             if row.series:
                 numbers |= {"series": row.series, "seed": row.seed}
             title = pool.pool.name
@@ -103,6 +108,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
         if options.per_query:
             with unwritten.of(options.per_query):
                 measured.write_query_tables(options.per_query, tables)
+        say_notes(notes_on_systems)
         is_table = len(shown) > 1
         print_numbers(shown, options.output, settings, options.beside, is_table)
         unwritten.refuse()
@@ -131,6 +137,20 @@ def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> Sys
     return system
 
 
+def refuse_other_directions(system: System, directions: set[Direction]) -> None:
+    """Check that a seed ranks the directions of the seeds before it, which its own are added to."""
+    own_directions: set[Direction] = {"i2t", "t2i"}
+    if isinstance(system.scores, Lists):
+        own_directions = {*system.scores.listed}
+    if directions and directions != own_directions:
+        raise InputError(
+            f"{system.name}: ranks {' and '.join(sorted(own_directions))}, the seeds before it "
+            f"{' and '.join(sorted(directions))}: no mean over these seeds; name them as two systems, without a "
+            "comma between"
+        )
+    directions |= own_directions
+
+
 def _distractor_stores(options: EvaluateOptions) -> list[System]:
     return [System.open_vectors(path) for path in options.distractors]
 
@@ -157,7 +177,8 @@ def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
 
 def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_Row]:
     """The files of all systems, those of several seeds one after another."""
-    groups = [named_systems.named(paths, settings, name) for name in systems]
+    names = named_systems.expanded(paths.root, systems)
+    groups = [named_systems.named(paths, settings, name) for name in names]
     of_all = chain.from_iterable(places for _, places in groups)
     named_systems.refuse_stale(paths, settings, of_all)
     rows = []

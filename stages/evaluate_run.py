@@ -21,7 +21,14 @@ from pipeline.run.provenance.results import Result
 from stages import scored_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import EvaluateOptions
-from stages.measure import Evaluation, MeasuredPool, Unwritten, print_numbers, with_metrics
+from stages.measure import (
+    Evaluation,
+    MeasuredPool,
+    Unwritten,
+    print_numbers,
+    say_notes,
+    with_metrics,
+)
 from stages.progress import say
 
 
@@ -37,6 +44,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     card = manifest.dataset(settings.run.dataset, paths.root)
     entries = {}
     tables = []
+    notes: list[tuple[str, str]] = []
     with Workers(scheduler=options.scheduler).open() as executor, workers.counted_on(executor):
         for name, store in scored.items():
             store.check()
@@ -46,10 +54,12 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
             protocols = right.protocols(rules)
             of_split = replace(evaluation, truth=right)
             pool = of_split.measure(store, protocols)
+            notes += [(store.name, note) for note in pool.notes]
             entries[name] = _result(of_split, name, pool, list(scored))
             if options.per_query:
                 tables.append(measured.query_table(pool.by_protocol, name))
 
+    say_notes(notes)
     unwritten = Unwritten()
     if options.per_query:
         with unwritten.of(options.per_query):

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +76,7 @@ class Evaluation:
         protocols: Sequence[str | Protocol],
         manifest_path: Path | None = None,
     ) -> MeasuredPool:
-        """Measure a pool, and print notes on likely mistakes."""
+        """Measure a pool; the caller prints the notes on likely mistakes."""
         known = pool.manifest(manifest_path, self.paths.manifest, self.truth.needs_manifest)
         _warn_of_leak(self.paths, pool)
         if known is not None:
@@ -98,7 +98,6 @@ class Evaluation:
         folds = max(protocol(rules).folds for rules in protocols)
         notes = judged.notes(pool, by_protocol[0].ranked[0][1])
         notes += judged.notes_of_cutoffs(pool, self.settings.metrics, folds)
-        say_notes(notes)
         return MeasuredPool(pool, known, by_protocol, beyond, notes)
 
     def request(
@@ -130,9 +129,11 @@ class Evaluation:
             )
 
 
-def say_notes(notes: Sequence[str]) -> None:
-    """Print notes on likely mistakes."""
-    say(*(f"note: {note}" for note in notes))
+def say_notes(notes: Iterable[tuple[str, str]]) -> None:
+    """Print notes on likely mistakes, each once for all systems that it is on. notes: the name of
+    each system with a note on it.
+    """
+    say(*(f"note: {note}" for note in judged.together(notes)))
 
 
 @dataclass

@@ -39,6 +39,39 @@ def place(paths: Paths, settings: AnySettings, name: str, dataset: str | None = 
     return str(store), Path()
 
 
+def expanded(root: Path, names: Iterable[str]) -> list[str]:
+    """Names of systems, with the files that each pattern such as *.npy stands for in its place, as
+    a shell has them.
+    """
+    systems: list[str] = []
+    for name in names:
+        is_of_seeds = "=" in name or "," in name  # whose files are found by `named`
+        if is_of_seeds or not _is_pattern(root, name):
+            systems.append(name)
+        else:
+            systems += _matching(root, name)
+    return systems
+
+
+def _is_pattern(root: Path, name: str) -> bool:
+    """Whether a name is a pattern of files' names, and no file's or model's own name."""
+    if ":" in name or is_of_scores(root, name):
+        return False
+    return re.search(r"[*?]|\[.+\]", name) is not None
+
+
+def _matching(root: Path, pattern: str) -> list[str]:
+    """The files of a pattern, in order of their names and of the numbers in them."""
+    files = glob.glob(pattern, root_dir=root)
+    if not files:
+        raise InputError(f"{pattern}: no file's name is of this pattern{similar(root / pattern)}")
+
+    def numbers_as_such(file: str) -> list[tuple[int, str]]:
+        return [(int(digits or 0), text) for text, digits in re.findall(r"(\D*)(\d*)", file)]
+
+    return sorted(files, key=numbers_as_such)
+
+
 def _refuse_unopened(paths: Paths, name: str) -> None:
     """Check, before others are embedded, which takes minutes, that a model can be opened; refuse a
     head.
@@ -62,8 +95,8 @@ def named(
     """What a user calls a system, "" for nothing, and its stores or scores from elsewhere, one for
     each seed.
 
-    text: a name of one seed or of all, or of what `open_system` takes; several with commas between;
-        TITLE=… of these.
+    text: a name of one seed or of all, of what `open_system` takes, or a pattern of files' names;
+        several with commas between; TITLE=… of these.
     """
     title, names = _divided(paths, settings, text, dataset)
     places = _seeds(paths, settings, dataset, names)
@@ -147,6 +180,8 @@ def _seeds(paths: Paths, settings: AnySettings, dataset: str | None, name: str) 
         for part in parts:
             places += _seeds(paths, settings, dataset, part)
         return places
+    if _is_pattern(paths.root, name):
+        return [(file, paths.root) for file in _matching(paths.root, name)]
     if ":" in name or "/" in name or _is_there(paths, settings, name, dataset, ""):
         return [place(paths, settings, name, dataset)]
     stores = paths.similarity(dataset or settings.run.dataset, name, settings.score.split).parent

@@ -79,6 +79,8 @@ def search(paths: Paths, settings: Settings, options: SearchOptions) -> None:
         queries_named = sections[0].query
     title = f"{find.capitalize()} of {searched} nearest to {queries_named}, by {name}"
     atomic.write_text(path, html.search(title, sections))
+    found = "its first caption" if find == "images" else "the caption found"
+    say(f"rank  score  image id  file  {found}", err=False)
     for section in sections:
         if len(sections) > 1:
             say(section.query, err=False)

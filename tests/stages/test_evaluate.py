@@ -28,10 +28,12 @@ from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.compute import made_with
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Relevance
+from pipeline.foundation.evaluation.retrieval import Direction, Lists, Relevance
+from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.statistics import ImageHits, intervals
 from pipeline.foundation.files.compared import DIFFERS, MATCHES
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import measured
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.training.artefact import HeadArtefact
@@ -39,6 +41,7 @@ from pipeline.run.provenance import computed_again
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import measured as report_measured
 from stages import cli
+from stages.evaluate import refuse_other_directions
 
 pytestmark = pytest.mark.slow
 
@@ -263,6 +266,49 @@ def test_several_files_are_one_table(pipeline: Any) -> None:
         "worse, 20 images x 100 captions, protocol all"
         in pipeline("evaluate", "worse.npy", "better.npy", "-v")[1]
     )
+
+
+def test_a_pattern_in_quotes_is_the_files_that_a_shell_would_name(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
+    for seed in (1, 2, 10):
+        np.save(f"ours{seed}.npy", rng.random((20, 100)))
+    np.save("theirs[1].npy", rng.random((20, 100)))
+
+    def names(*asked: str) -> list[str]:
+        return [each["system"] for each in numbers(pipeline, *asked)]
+
+    assert names("ours*.npy") == ["ours1", "ours2", "ours10"]
+    assert names("ours?.npy", "theirs[1].npy") == ["ours1", "ours2", "theirs[1]"]
+    assert {each["series"] for each in numbers(pipeline, "Ours=ours*.npy")} == {"Ours"}
+    assert len(numbers(pipeline, "Ours=ours[12].npy,ours10.npy")) == 3
+    compared = json.loads(pipeline("compare", "ours*.npy", "theirs*.npy", "--json")[1])
+    assert len(compared) == 6
+    assert "no file's name is of this pattern" in refused("evaluate", "mine*.npy")
+
+
+def test_a_note_on_all_seeds_is_said_once(pipeline: Any, rng: np.random.Generator) -> None:
+    captions = np.repeat(rng.standard_normal((40, 16)), 5, 0)
+    for seed in range(3):
+        noisy = captions + rng.standard_normal(captions.shape)
+        np.save(f"ours{seed}.npy", -captions[::5] @ noisy.T)
+    said = pipeline("evaluate", "Ours=ours0.npy,ours1.npy,ours2.npy")[2]
+    assert said.count("note: ") == 1
+    assert "note: ours0, ours1, ours2: the right answers rank at the end" in " ".join(said.split())
+
+
+def test_seeds_that_rank_other_directions_have_no_mean() -> None:
+    pair = Listed(np.array([0]), np.array([0]), np.array([0.5]))
+    scores: list[Any] = [np.eye(2), Lists((2, 2), {"i2t": pair}, "run")]
+    for first, second, said in (
+        (*scores, "b: ranks i2t, the seeds before it i2t and t2i"),
+        (*reversed(scores), "b: ranks i2t and t2i, the seeds before it i2t"),
+    ):
+        directions: set[Direction] = set()
+        for name in ("a", "also a"):
+            refuse_other_directions(System.of(name, first, np.arange(2)), directions)
+        with pytest.raises(InputError, match=said):
+            refuse_other_directions(System.of("b", second, np.arange(2)), directions)
 
 
 def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
@@ -764,7 +810,8 @@ def test_a_likely_mistake_is_noted_and_the_note_says_what_to_type(
     assert "note" not in said
     np.save("t.npy", -shown @ captions.T + 1)
     _, out, said = pipeline("compare", "s.npy", "t.npy", "--json")
-    assert said.count("note: ") == len(json.loads(out)[0]["notes"]) == 2
+    assert said.count("note: ") == len(json.loads(out)[0]["notes"]) == 1
+    assert "note: s, t: the right answers rank at the end" in said
     assert "note" not in pipeline("compare", "s.npy", "t.npy", "--distance")[2]
 
 

@@ -50,6 +50,9 @@ def test_a_splits_own_caption_finds_images_in_the_order_of_its_similarities(
     column = 7
     code, out, err = pipeline("search", scenes.split("test").captions[column], "--top", "3")
     assert code == 0, err
+    header, first, *_ = out.splitlines()
+    assert header.split("  ") == ["rank", "score", "image id", "file", "its first caption"]
+    assert header.index("file") == first.index("sample_")
     similarity = store.similarity[:, column]
     order = np.argsort(-similarity)[:3]
     assert [image for _, _, image, _ in found(out)] == store.image_ids[order].tolist()

@@ -7,7 +7,8 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -314,7 +315,7 @@ def notes_of_vectors(system: System) -> list[str]:
     vectors = vectors_of(system.scores)
     if not vectors:
         return []
-    return mistakes.of_vectors(*vectors)
+    return [f"{system.name}: {mistake}" for mistake in mistakes.of_vectors(*vectors)]
 
 
 def notes(system: System, metrics: Metrics) -> list[str]:
@@ -367,6 +368,16 @@ def notes_of_two(first: System, other: System) -> list[str]:
         return []
     seen = mistakes.of_two(first.scores, other.scores, first.caption_image)
     return [f"{other.name}: {mistake}" for mistake in seen]
+
+
+def together(notes: Iterable[tuple[str, str]]) -> list[str]:
+    """Name all systems of a note at once. notes: the name of each system with a note on it."""
+    systems: dict[str, list[str]] = defaultdict(list)
+    for name, note in notes:
+        names = systems[note.removeprefix(f"{name}: ")]
+        if name not in names:
+            names.append(name)
+    return [f"{', '.join(names)}: {note}" for note, names in systems.items()]
 
 
 def facts(system: System, truth: Truth, manifest: Manifest | None = None) -> dict[str, Any]:
