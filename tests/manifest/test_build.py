@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from counted import Counted
 from PIL import Image
@@ -521,6 +522,9 @@ def test_rows_of_any_number_of_parts_are_one_table(
     made = reader.table_of_rows(((row, f"r{row}") for row in range(count)), ["number", "name"])
     assert made["number"].tolist() == [*range(count)]
     assert made["name"].tolist() == [f"r{row}" for row in range(count)]
+    if count:  # a part without rows has no say in the columns' types
+        whole = pd.DataFrame({"number": [1], "name": ["a"]})
+        assert made.dtypes.equals(whole.dtypes)
 
 
 def test_drawn_splits_have_a_tenth_of_the_images_to_the_nearest_one() -> None:

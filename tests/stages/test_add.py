@@ -14,12 +14,15 @@ import invented_run
 import numpy as np
 import pytest
 
+from pipeline.foundation import settings
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.made import OfGiven
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.report.tables import TABLES
+from stages import add as adding
 
 pytestmark = pytest.mark.slow
 
@@ -80,6 +83,33 @@ def test_scores_are_stored_as_they_are_with_what_they_are_of(added: np.ndarray) 
     record = records.load(STORE)
     assert (record.kind, record.request["files"]) == ("given", member.given.files)
     assert record.made_from["manifest"].name == "sample"
+
+
+def test_scores_lie_at_their_data_set_and_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[tuple[Path, str]] = []
+    monkeypatch.setattr(
+        adding, "unless_up_to_date", lambda path, request, *_: written.append((path, request.split))
+    )
+    monkeypatch.setattr(adding, "reference", lambda file, dataset: None)
+    np.save(tmp_path / "scores.npy", np.eye(2))
+    shipped = settings.load(Path(__file__).parents[2] / "params.yaml")
+    paths = Paths(tmp_path)
+    own = shipped.run.dataset
+    for scored, options, dataset, split in (
+        ("test", {}, own, "test"),
+        ("val", {}, own, "val"),
+        ("test", {"split": "val"}, own, "val"),
+        ("val", {"split": "test"}, own, "test"),
+        ("val", {"dataset": "mine", "split": "train"}, "mine", "train"),
+        ("val", {"dataset": "mine"}, "mine", "val"),
+    ):
+        score = shipped.score.model_copy(update={"split": scored})
+        chosen = shipped.model_copy(update={"score": score})
+        asked: Any = adding.AddOptions(name="ours", scores="scores.npy", **options)
+        adding.add(paths, chosen, asked)
+        assert written.pop() == (paths.similarity(dataset, "ours", split), split)
 
 
 def test_what_the_file_was_read_as_and_what_was_assumed_is_said(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.foundation import settings
 from pipeline.foundation.evaluation.judgements import qrels, rows
 from pipeline.foundation.evaluation.judgements.columns import QRELS
 from pipeline.foundation.evaluation.judgements.names import Names
@@ -66,6 +67,36 @@ def test_a_file_of_one_direction_counts_in_both(tmp_path: Path, text: str) -> No
     found = qrels.read(write(tmp_path, text), COLLECTION).relevance
     assert pairs(found) == (expected, expected)
     assert found.owner.tolist() == [0, 1, 1, 2]
+
+
+def test_captions_keep_the_images_that_the_pool_knows(tmp_path: Path) -> None:
+    by_caption, by_image = "caption:5 0 image:20 1\n", "image:10 0 caption:5 1\n"
+    for caption_image, of_captions in (
+        ([0, 1, -1, 2], [0, 1, -1, 2]),
+        ([0, 1, 1, 2], [0, 1, 1, 2]),
+        ([-1, -1, -1, -1], None),  # the first right image of each caption
+    ):
+        pool = Collection(IMAGES, CAPTIONS, np.array(caption_image))
+        for text, first_right in (
+            (by_caption, [-1, 2, -1, -1]),
+            (by_image, [-1, 1, -1, -1]),
+            (by_caption + by_image, [-1, 2, -1, -1]),
+        ):
+            found = qrels.read(write(tmp_path, text), pool).relevance
+            assert found.owner.tolist() == (of_captions or first_right)
+
+
+def test_a_choice_of_right_answers_takes_the_place_of_the_settings() -> None:
+    shipped = settings.load(Path(__file__).parents[3] / "params.yaml").evaluate
+    for changes, choice, right in (
+        ({"qrels": "old.txt"}, Truth(), ("old.txt", None)),
+        ({"same_text": "positive"}, Truth(), (None, "positive")),
+        ({"qrels": "old.txt"}, Truth(qrels=Path("new.txt")), ("new.txt", None)),
+        ({"same_text": "positive"}, Truth(qrels=Path("new.txt")), ("new.txt", None)),
+        ({"qrels": "old.txt"}, Truth(same_text=True), (None, "positive")),
+    ):
+        chosen = choice.chosen(shipped.model_copy(update=changes))
+        assert (chosen.qrels, chosen.same_text) == right
 
 
 def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> None:

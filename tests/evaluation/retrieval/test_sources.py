@@ -206,6 +206,21 @@ def test_a_half_written_shard_is_refused_with_its_place(tmp_path: Path, scores: 
     assert evaluate(array, OWNER).as_dict() == evaluate(scores, OWNER).as_dict()
 
 
+def test_the_index_of_a_shard_may_stand_before_its_chunks(
+    tmp_path: Path, scores: np.ndarray
+) -> None:
+    for place in ("start", "end"):
+        shards = {"shape": SHARDED["shards"], "index_location": place}
+        array = zarr.create_array(tmp_path / f"{place}.zarr", **{**SHARDED, "shards": shards})
+        array[:15] = scores[:15]
+        with pytest.raises(InputError, match=r"c/1/0: lacks 2 of its 4 chunks"):
+            as_similarity(array)
+        array[15:] = scores[15:]
+        source = as_similarity(array)
+        assert isinstance(source, Similarity)
+        assert np.array_equal(source.block(slice(0, 20), slice(0, 60)), scores.astype(np.float32))
+
+
 def test_a_chunk_across_the_edge_of_the_array_must_be_there(
     tmp_path: Path, scores: np.ndarray
 ) -> None:
