@@ -22,7 +22,7 @@ from pipeline.make.features.store import layout
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import names, page
-from pipeline.run.report.page import charts, explorer, headline, identity, systems
+from pipeline.run.report.page import charts, explorer, finding, headline, identity, pairs, systems
 from pipeline.run.report.page.render import failures
 from stages import scored_systems
 from stages.commands.report import ReportOptions
@@ -137,13 +137,20 @@ def _contents(
     described = {head.name: head.record.model_dump() for head in of_run}
     effects = systems.effects(ensembles, protocol, settings.evaluate, judge, progress)
     hubs = systems.hubs(shown, settings.evaluate, progress)
+    headlines = headline.headlines(metrics, settings.typesetting.table_bold)
+    pairs_of_headlines = [pairs.pairs(of_test_set, metrics) for of_test_set in headlines]
+    licence = card.licence
+    if card.is_own:
+        licence = ""
     provenance = _provenance(paths, settings, card, features, metrics, described)
     return {
         "title": card.title,
         "about": card.description,
-        "licence": card.licence,
+        "licence": licence,
+        "finding": finding.finding(headlines, pairs_of_headlines, explored),
         "identity": identity.of_run(pool, metrics, scored, of_run, features),
-        "headlines": headline.headlines(metrics, settings.typesetting.table_bold),
+        "headlines": headlines,
+        "pairs": pairs_of_headlines,
         "curves": charts.curves(of_run),
         "further_curves": charts.curves(further),
         "effects": effects,

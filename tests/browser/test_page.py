@@ -208,6 +208,30 @@ def test_the_table_is_copied(open_page: Callable[..., Any]) -> None:
     assert "all systems" in page.inner_text("form.controls [role=status]")
 
 
+def test_the_difference_of_two_chosen_systems_is_read_both_ways(
+    open_page: Callable[..., Any],
+) -> None:
+    page = open_page()
+    form = page.locator("form.pair-of-two")
+    row = page.locator("#results-1-pairs tbody tr >> nth=0")
+    cells = [" ".join(text.split()) for text in row.locator("td").all_text_contents()]
+    value, low, high = re.findall(r"[+−]?[\d.]*\d", cells[1])
+    said = form.locator("[role=status]")
+    assert said.inner_text().startswith(f"RSUM, B − A: {value} [{low}, {high}], p ")
+    form.locator("[data-side=a]").select_option(index=0)
+    assert said.inner_text() == "Choose two different systems."
+    form.locator("[data-side=b]").select_option(index=1)
+    flip = str.maketrans("+−", "−+")
+    assert said.inner_text().startswith(
+        f"RSUM, B − A: {value.translate(flip)} [{high.translate(flip)}, {low.translate(flip)}], p "
+    )
+    page.select_option("#system-a", "0")
+    page.select_option("#system-b", "1")
+    assert page.inner_text("#difference").startswith("RSUM, B − A: ")
+    page.select_option("#system-b", "0")
+    assert not page.is_visible("#difference")
+
+
 def test_systems_are_found_by_their_names(open_page: Callable[..., Any]) -> None:
     page = open_page()
     page.evaluate("""document.querySelector("form.controls").append(
@@ -217,7 +241,7 @@ def test_systems_are_found_by_their_names(open_page: Callable[..., Any]) -> None
     assert (
         page.locator("#results-1-table tbody tr:visible th")
         .inner_text()
-        .startswith("Region+Grid+Patch")
+        .startswith("VSE+2AD, RGP, BiGRU")
     )
     words.fill("rgpx")
     assert page.inner_text("form.controls [role=status]") == "No system fits."

@@ -186,7 +186,7 @@ def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
         [each.rsum.text for each in headline.rows if each.rsum.bold]
         for headline in (tied, reported, best)
     ]
-    assert bold == [[], [reported.first.rsum.text], bold_sums(shown(three(), "best"))]
+    assert bold == [[], [reported.ranked[0].rsum.text], bold_sums(shown(three(), "best"))]
     assert tied.notes[0].text.startswith(
         "Bold: the best of a column, where it differs significantly from every other"
     )

@@ -42,7 +42,7 @@ NOTHING: dict[str, Any] = (
     | dict.fromkeys(
         ("headlines", "curves", "further_curves", "effects", "hubs", "failures", "stores"), ()
     )
-    | {"explorer": {}, "identity": Identity({})}
+    | {"explorer": {}, "identity": Identity({}), "finding": None, "pairs": ()}
 )
 NAMESPACE = {"h": "http://www.w3.org/1999/xhtml", "s": "http://www.w3.org/2000/svg"}
 
@@ -96,8 +96,10 @@ def reported(
 
 def test_hostile_texts_stay_texts(reported: Any) -> None:
     _, tree, data = reported
-    assert len(tree.findall(".//h:script", NAMESPACE)) == 3
-    assert not tree.findall(".//h:img", NAMESPACE)
+    assert len(tree.findall(".//h:script", NAMESPACE)) == 4
+    images = tree.findall(".//h:img", NAMESPACE)
+    assert images
+    assert all(image.attrib["src"].startswith("data:image/webp;base64,") for image in images)
     assert not [node for node in tree.iter() for name in node.attrib if str(name).startswith("on")]
     assert {caption["text"] for caption in data["captions"]} >= set(invented_run.CAPTIONS)
     assert {image["file"] for image in data["images"]} == set(invented_run.FILES)
@@ -190,12 +192,12 @@ def test_numbers_and_intervals_are_those_of_the_metrics(reported: Any, evaluated
     scores = json.loads((evaluated / "results" / "metrics.json").read_text())[
         "vse2ad-RGP-bigru-s0"
     ]["all"]
-    (table,) = tree.findall(".//h:section[@id='results']//h:table", NAMESPACE)
+    table = tree.find(".//h:table[@id='results-1-table']", NAMESPACE)
     rows = {
         "".join(row.find("h:th/h:span", NAMESPACE).itertext()): row
         for row in table.findall("h:tbody/h:tr", NAMESPACE)
     }
-    row = rows["Region+Grid+Patch†"]
+    row = rows["VSE+2AD, RGP, BiGRU†"]
     links = [link.attrib["href"] for link in row.iter(f"{{{NAMESPACE['h']}}}a")]
     assert links[1] == "#queries?way=i2t&b=vse2ad-RGP-bigru-s0&filter=first"
     assert len(links) == 7
@@ -216,19 +218,19 @@ def test_numbers_and_intervals_are_those_of_the_metrics(reported: Any, evaluated
     ] * 5  # six images tell nothing
     assert table.find(".//h:strong", NAMESPACE) is None  # so nothing is bold
     assert rows.keys() == {
-        "Region",
-        "Region+Grid",
-        "Region+Grid+Patch†",
-        "Grid",
-        "Patch†",
+        "VSE+2AD, R, BiGRU",
+        "VSE+2AD, RG, BiGRU",
+        "VSE+2AD, RGP, BiGRU†",
+        "VSE+2AD, G, BiGRU",
+        "VSE+2AD, P, BiGRU†",
     }  # trained BUTD regions
 
 
-def test_it_opens_with_what_run_it_is(reported: Any, evaluated: Path) -> None:
+def test_it_says_what_run_it_is(reported: Any, evaluated: Path) -> None:
     _, tree, _ = reported
     facts = {
         item[0].text: " ".join("".join(item[1].itertext()).split())
-        for item in tree.findall(".//h:header/h:dl/h:div", NAMESPACE)
+        for item in tree.findall(".//h:section[@id='run']/h:dl/h:div", NAMESPACE)
     }
     machine = json.loads((evaluated / "results" / "metrics.json").read_text())[
         "vse2ad-RGP-bigru-s0"
@@ -241,7 +243,9 @@ def test_it_opens_with_what_run_it_is(reported: Any, evaluated: Path) -> None:
     assert machine["processor"] in facts["Machine"]
     assert re.fullmatch(r"Sample, test split, manifest [0-9a-f]{12}", facts["Data"])
     assert facts["Systems"] == "5 evaluated, of 3 heads trained here"  # R is the region head
-    commands = [item[0].text for item in tree.findall(".//h:header//h:ol/h:li", NAMESPACE)]
+    commands = [
+        item[0].text for item in tree.findall(".//h:section[@id='run']//h:ol/h:li", NAMESPACE)
+    ]
     assert commands == [
         "pipeline manifest",
         *(
@@ -277,7 +281,7 @@ def test_every_part_has_the_systems_in_one_order(reported: Any, evaluated: Path)
             for each in tree.findall(path, NAMESPACE)
         ]
         for path in (
-            ".//h:figure[@class='comparison']//h:b",
+            ".//h:figure[@aria-labelledby='finding-systems-chart']//h:b",
             ".//h:table[@id='results-1-table']//h:tr/h:td[1]",
         )
     ]

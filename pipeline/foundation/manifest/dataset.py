@@ -13,7 +13,8 @@ from pipeline.foundation.settings import first_fault
 from pipeline.foundation.settings.parts import ProtocolName
 from pipeline.foundation.settings.recipe import Languages
 
-YOURS = "yours"  # the licence and the source of a data set without a card
+# The licence of a data set whose owner states none, and the source of one without a card.
+NOT_STATED = "not stated"
 
 
 class Statistics(BaseModel):
@@ -54,8 +55,8 @@ class Dataset(BaseModel):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a user's own without a card."""
-        return self.licence == YOURS
+        """Whether it is a user's own, whose licence is not stated."""
+        return self.licence == NOT_STATED
 
     def protocols_of(self, split: str | None) -> list[str]:
         """The card's protocols for the split test, else `["all"]`; split None: several splits."""
@@ -85,8 +86,8 @@ def load(name: str, root: Path) -> Dataset:
             name=name,
             title=name,
             description="your own data",
-            licence=YOURS,
-            source=YOURS,
+            licence=NOT_STATED,
+            source=NOT_STATED,
             images=f"data/{name}/images",
             annotations=f"data/{name}/captions.csv",
             protocols=["all"],

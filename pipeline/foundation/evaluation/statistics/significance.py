@@ -84,13 +84,26 @@ def compare(
     Raises:
         InputError: If the runs were not measured by one protocol on the same images and captions.
     """
-    check_confidence(confidence)
     before = _as_runs(first)
     after = _as_runs(second)
     for run in (*before[1:], *after):
         _check_same_queries(before[0], run)
     old = [image_hits.gather(run) for run in before]
     new = [image_hits.gather(run) for run in after]
+    return compare_hits(old, new, samples, confidence, seed)
+
+
+def compare_hits(
+    old: Sequence[Sequence[FoldHits]],
+    new: Sequence[Sequence[FoldHits]],
+    samples: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> dict[Statistic, Comparison]:
+    """Test as `compare` does from the hits of each image alone, each run's by fold; all of the same
+    queries.
+    """
+    check_confidence(confidence)
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     gaps = image_hits.statistics(minus)
     evidence: list[OverImages] | list[OverSeeds]

@@ -18,6 +18,7 @@ from pipeline.foundation.files.gallery_file import Kind
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import SPLITS, Manifest, drawn_splits
 from pipeline.foundation.manifest.columns import LANGUAGE
+from pipeline.foundation.manifest.dataset import NOT_STATED
 from pipeline.foundation.manifest.drawn_splits import FEWEST
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings, load
@@ -118,7 +119,7 @@ def files(
     card: dict[str, Any] = {
         "title": name,
         "description": "your own data",
-        "licence": "yours",
+        "licence": NOT_STATED,
         "source": f"images {images.absolute()}, captions {captions.absolute()}",
         "images": own_images,
         "annotations": own_captions,

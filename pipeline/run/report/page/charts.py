@@ -1,9 +1,10 @@
-"""Learning curves as coordinates; the template draws them as SVG in the page's colours."""
+"""Learning curves, and axes, as coordinates; templates draw them as SVG in the page's colours."""
 
 import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pipeline.run.provenance.heads import TrainedHead
 from pipeline.run.report import names
@@ -48,6 +49,19 @@ class Chart:
     def kinds(self) -> list[str]:
         """The features in it, for the legend."""
         return list(dict.fromkeys(line.kind for line in self.lines))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis, as positions in percent of its length."""
+
+    ticks: Sequence[float]  # round values from one end to the other
+
+    def place(self, value: float | Decimal) -> float:
+        """The position of a value."""
+        first_tick = self.ticks[0]
+        axis_length = self.ticks[-1] - first_tick
+        return round(100 * (float(value) - first_tick) / axis_length, 2)
 
 
 def curves(heads: Sequence[TrainedHead]) -> list[Chart]:

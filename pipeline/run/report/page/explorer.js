@@ -93,8 +93,8 @@
     return node;
   }
 
-  // A name that may break after each plus sign.
-  const breakable = (name) => name.split(/(?<=\+)/).flatMap((part) => [part, make("wbr", {})]);
+  // A name that may break after a plus sign: Region+Grid, and not VSE+2AD.
+  const breakable = (name) => name.split(/(?<=\+)(?=\p{L})/u).flatMap((part) => [part, make("wbr", {})]);
 
   const listed = () => [...at("found").querySelectorAll("button")];
 
@@ -135,6 +135,11 @@
     list();
     const count = state.found.length;
     const { before } = data.systems[state.b];
+    const tables = [...document.querySelectorAll("form.pair-of-two")].map((form) => at(form.dataset.pairs));
+    const differences = tables.map((table) => differenceOf(table, data.systems[state.a].name, data.systems[state.b].name));
+    const difference = differences.find((text) => text !== null) ?? "";
+    at("difference").textContent = difference && `${difference}.`;
+    at("difference").hidden = !difference;
     at("before").hidden = before === null || before === state.a;
     at("count").textContent = count === 0 ? "No query fits. Take a word away, or show all."
       : `${count.toLocaleString("en")} ${count === 1 ? "query fits" : "queries fit"}.`;

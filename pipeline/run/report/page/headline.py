@@ -6,7 +6,6 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.base import TASKS, at
@@ -27,7 +26,7 @@ from pipeline.run.provenance.results import Result
 from pipeline.run.report import emphasis, names
 from pipeline.run.report.measured import MeasuredSystem, Origin, TestedColumn, read_metrics
 from pipeline.run.report.names import STAND_IN
-from pipeline.run.report.page.charts import ticks
+from pipeline.run.report.page.charts import Axis, ticks
 from pipeline.run.report.result_rows import remarks
 from pipeline.run.report.retrieval_table import RetrievalTable
 from pipeline.run.report.tables.vse2ad import TABLE1 as MAIN
@@ -55,14 +54,16 @@ NEVER_BOLD = Note(
 class HeadlineRow:
     """One system over its seeds."""
 
-    method: str  # its method, and the steps after its ensemble
-    text: str  # its text encoder, "" where no head made it
-    visual: str  # its visual features; of a dual encoder or given system, which has none, its title
+    # Its method, features, text encoder and further steps: "VSE+2AD, RGP, BiGRU"; of a dual encoder
+    # or given system its title.
+    name: str
+    visual: str  # its visual features in words, "" where no head made it
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
     numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table
     # Of RSUM: the ends of its interval, or the lowest and highest of several seeds.
     ends: tuple[float, float]
     stand_ins: Sequence[str]  # networks that are not the papers'
+    untrained: Sequence[str]  # the features that untrained networks made
     # Of its RSUM: rows that share one do not differ significantly; "" without tests.
     letters: str
     # Language -> mR with captions in it alone, {} where captions are in one language.
@@ -72,31 +73,16 @@ class HeadlineRow:
 
     @property
     def by(self) -> str:
-        """What is below its features: the method, the text encoder, and how many seeds there
-        are.
-        """
-        method_and_text = [self.method, self.text]
+        """What is below its name: its features in words, and how many seeds there are."""
+        seeds = ""
         if len(self.systems) > 1:
-            method_and_text.append(f"{len(self.systems)} seeds")
-        return ", ".join(filter(None, method_and_text))
+            seeds = f"{len(self.systems)} seeds"
+        return ", ".join(filter(None, (self.visual, seeds)))
 
     @property
     def rsum(self) -> Cell:
         """Its RSUM."""
         return self.numbers[RSUM]
-
-
-@dataclass(frozen=True)
-class Axis:
-    """An axis of RSUM, as positions in percent of its length."""
-
-    ticks: Sequence[float]  # round values from one end to the other
-
-    def place(self, value: float | Decimal) -> float:
-        """The position of a value."""
-        first_tick = self.ticks[0]
-        axis_length = self.ticks[-1] - first_tick
-        return round(100 * (float(value) - first_tick) / axis_length, 2)
 
 
 @dataclass(frozen=True)
@@ -130,9 +116,9 @@ class Headline:
         return f"{self.data[:1].upper()}{self.data[1:]}: {self.what}"
 
     @property
-    def first(self) -> HeadlineRow:
-        """The row of the largest RSUM."""
-        return max(self.rows, key=lambda row: row.rsum.number or 0)
+    def ranked(self) -> list[HeadlineRow]:
+        """The rows by RSUM, the largest first."""
+        return sorted(self.rows, key=lambda row: -(row.rsum.number or 0))
 
     @property
     def is_sorted(self) -> bool:
@@ -168,7 +154,8 @@ class Headline:
         rows = []
         for row in self.rows:
             marks = (STAND_IN,) if row.stand_ins else ()
-            cells = [Cell(f"{row.visual}, {row.by}", marks=marks)]
+            label = ", ".join(filter(None, (row.name, row.by)))
+            cells = [Cell(label, marks=marks)]
             if lettered:
                 cells.append(Cell(row.letters))
             cells += [replace(row.numbers[column], interval=None) for column in COLUMNS]
@@ -305,29 +292,22 @@ def _row(
         if statistic.direction and statistic.metric == "mR":
             languages[statistic.direction] = system.cell(statistic)
     visual = names.features(origin.visual)
-    text = names.encoder(origin.text)
-    title = names.method(origin.recipe, origin.visual)
+    method = names.method(origin.recipe, origin.visual)
+    name_parts = [method, origin.visual, names.encoder(origin.text)]
     if origin.section:
-        visual = system.label()
-        text = ""
-        title = origin.section
-    encoder = None
-    if len(system.members) == 1:
-        encoder = system.members[0].encoder
-    if encoder:
-        visual = str(encoder.get("title") or origin.recipe)
-        title = names.usage(encoder)
+        visual = ""
+        name_parts = [system.label()]
     return HeadlineRow(
-        ", ".join((title, *origin.steps)),
-        text,
-        visual,
-        system.systems,
-        numbers,
-        _ends(system, metrics),
-        names.stand_ins(system.members),
-        letters,
-        languages,
-        _published(system),
+        name=", ".join((*name_parts, *origin.steps)),
+        visual=visual,
+        systems=system.systems,
+        numbers=numbers,
+        ends=_ends(system, metrics),
+        stand_ins=names.stand_ins(system.members),
+        untrained=origin.untrained,
+        letters=letters,
+        languages=languages,
+        published=_published(system),
     )
 
 

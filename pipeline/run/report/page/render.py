@@ -19,8 +19,10 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables import html
 from pipeline.run.report.names import STAND_IN
 from pipeline.run.report.page.charts import Chart
+from pipeline.run.report.page.finding import Finding
 from pipeline.run.report.page.headline import COLUMNS, Headline
 from pipeline.run.report.page.identity import Identity
+from pipeline.run.report.page.pairs import Pair
 from pipeline.run.report.page.systems import Effect, SystemHubs
 
 
@@ -44,6 +46,7 @@ def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
     return failed
 
 
+SCRIPTS = ("table.js", "pairs.js", "explorer.js")
 # Characters that HTML does not allow: controls, and code points that are no characters.
 UNKNOWN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
@@ -53,9 +56,11 @@ class Page(TypedDict):
 
     title: str
     about: str  # a description of the data set, with code in backticks
-    licence: str
+    licence: str  # "" where none is stated
+    finding: Finding | None  # the sentence and the pictures that it opens with
     identity: Identity  # what run it is
     headlines: list[Headline]  # a table of results for each protocol
+    pairs: list[list[Pair]]  # of each of these, the differences of every two systems
     curves: list[Chart]  # of the run's heads
     further_curves: list[Chart]  # of other heads
     effects: list[Effect]  # ensembles with what each member adds
@@ -76,7 +81,7 @@ def render(page: Page) -> str:
     """
     folder = files("pipeline.run.report.page")
     style = (folder / "page.css").read_text(encoding="utf-8")
-    scripts = [(folder / name).read_text(encoding="utf-8") for name in ("table.js", "explorer.js")]
+    scripts = [(folder / name).read_text(encoding="utf-8") for name in SCRIPTS]
     # JSON as gzip in base64, which explorer.js reads. No text of it can end the script.
     data = json.dumps(known(page["explorer"]), ensure_ascii=False, separators=(",", ":"))
     compressed = gzip.compress(data.encode(), mtime=0)

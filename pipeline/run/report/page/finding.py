@@ -1,0 +1,247 @@
+"""What a page opens with: one sentence on what was found, and three pictures of it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.evaluation.metrics.base import TASKS
+from pipeline.judge.tables.table import Cell, number
+from pipeline.run.report.examples import digest_order
+from pipeline.run.report.page.charts import Axis, ticks
+from pipeline.run.report.page.headline import Headline, HeadlineRow
+from pipeline.run.report.page.pairs import MOST, Pair
+
+# Candidates of a query in its picture.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An image that a system retrieved."""
+
+    source: str | None  # its `data:` address, None where the photograph is not readable
+    alt: str  # its first caption, or its file name
+    is_right: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The first images that one system finds for the caption."""
+
+    system: str  # its name
+    rank: str  # of the right image
+    candidates: Sequence[Candidate]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One caption with the images that two systems find."""
+
+    caption: str
+    language: str | None
+    how: str  # how it was chosen, a sentence
+    answers: Sequence[Answer]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """One recall of the first system, and of the next."""
+
+    title: str  # "caption → image, R@1"
+    cells: Sequence[Cell]  # of the systems
+
+
+@dataclass(frozen=True)
+class Recalls:
+    """The recalls of the first system and the next."""
+
+    systems: Sequence[str]  # their names
+    rows: Sequence[Recall]
+    axis = Axis(ticks(0, 100, 5))
+
+
+@dataclass(frozen=True)
+class Differences:
+    """RSUM of the first system minus that of each other one."""
+
+    first: str  # its name
+    pairs: Sequence[Pair]
+
+    @property
+    def axis(self) -> Axis:
+        """The axis that has all intervals and 0."""
+        ends = [0.0]
+        for pair in self.pairs:
+            ends += [pair.rsum["difference"], *pair.rsum["interval"]]
+        return Axis(ticks(min(ends), max(ends), 4))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The finding of a page, with its pictures; of four there are at most three."""
+
+    sentence: str
+    further: Sequence[str]  # the same sentence for each further test set
+    headline: Headline  # the systems of the first one
+    rows: Sequence[HeadlineRow]  # those that the first picture shows
+    differences: Differences | None
+    query: Query | None
+    recalls: Recalls | None
+
+
+def finding(
+    headlines: Sequence[Headline],
+    pairs_of_headlines: Sequence[Sequence[Pair]],
+    explored: Mapping[str, Any],
+) -> Finding | None:
+    """Say what the results show; None without results. explored: what `explorer.gather` gave."""
+    if not headlines:
+        return None
+    sentences = []
+    for headline, pairs in zip(headlines, pairs_of_headlines, strict=True):
+        sentences.append(_sentence(headline, pairs, _where(headline, headlines)))
+    headline = headlines[0]
+    rows = headline.ranked[:MOST]
+    first, *others = rows
+    of_first = [pair for pair in pairs_of_headlines[0] if pair.b is first]
+    differences = None
+    if of_first:
+        differences = Differences(first.name, of_first)
+    query = _query([*others[:1], first], explored)
+    recalls = None
+    if not differences or not query:
+        recalls = _recalls([first, *others[:1]])
+    return Finding(sentences[0], sentences[1:], headline, rows, differences, query, recalls)
+
+
+def _where(headline: Headline, headlines: Sequence[Headline]) -> str:
+    """The test set in words, with the protocol where several share data set and split."""
+    origin = headline.origin
+    where = f"the {origin.split} split of {headline.data}"
+    test_sets = [(other.origin.dataset, other.origin.split) for other in headlines]
+    if test_sets.count((origin.dataset, origin.split)) > 1:
+        where += f" by protocol {origin.protocol}"
+        pools = [other.origin.protocol for other in headlines]
+        if pools.count(origin.protocol) > 1:
+            where += f" among {origin.images:,} images and {origin.captions:,} captions"
+    return where
+
+
+def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
+    """One sentence: the first system, and by how much it is better than others."""
+    first, *others = headline.ranked
+    networks = _networks(first)
+    rsum = f"RSUM {first.rsum}"
+    if len(first.systems) > 1:
+        rsum += f" over {len(first.systems)} seeds"
+    reached = f"{first.name} reaches {rsum} on {where}"
+    if not others:
+        return f"{reached}; no other system is measured there{networks}."
+    after = others[0]
+    of_first = [pair for pair in pairs if pair.b is first]
+    if not of_first:
+        gain = number(float(first.rsum.number or 0) - float(after.rsum.number or 0)).text
+        return (
+            f"{reached}, {gain} more than {after.name}; whether that is significant was not tested"
+            f"{networks}."
+        )
+    correction = ""
+    if len(pairs) > 1:
+        correction = f", corrected for {len(pairs)} pairs"
+    nearest = of_first[0]
+    if nearest.is_significant:
+        return f"{reached}, {_more(nearest)}{correction}){networks}."
+    lower = [pair for pair in of_first if pair.is_significant]
+    if not lower:
+        return (
+            f"No system is significantly better than the others on {where}: {first.name} is first with "
+            f"{rsum}, {_more(nearest)}{correction}){networks}."
+        )
+    return f"{reached}, not significantly {_more(nearest)}) but {_more(lower[0])}{correction}){networks}."
+
+
+def _more(pair: Pair) -> str:
+    """The difference with its p: "12.0 more than RG (p < 0.001", whose bracket is left open."""
+    gain = number(abs(pair.rsum["difference"])).text
+    corrected_p = pair.cells[2].text
+    if not corrected_p.startswith("<"):
+        corrected_p = f"= {corrected_p}"
+    unbroken = f"p {corrected_p}".replace(" ", "\u00a0")
+    return f"{gain} more than {pair.a.name} ({unbroken}"
+
+
+def _networks(row: HeadlineRow) -> str:
+    """What is said of networks that are not the papers'."""
+    if row.untrained:
+        return f"; its {' and '.join(row.untrained)} network is untrained"
+    if row.stand_ins:
+        return "; its networks are stand-ins for the papers'"
+    return ""
+
+
+def _recalls(rows: Sequence[HeadlineRow]) -> Recalls:
+    recalls = []
+    for statistic in STATISTICS:
+        if not statistic.direction:
+            continue
+        title = f"{TASKS[statistic.direction]}, {statistic.metric}"
+        recalls.append(Recall(title, [row.numbers[statistic] for row in rows]))
+    return Recalls([row.name for row in rows], recalls)
+
+
+def _query(rows: Sequence[HeadlineRow], explored: Mapping[str, Any]) -> Query | None:
+    """The caption whose right image gains most ranks from the next system to the first; of one
+    system alone, the first caption by the digests of the captions. None where none is kept.
+    """
+    names = [system["name"] for system in explored.get("systems", ())]
+    places = []
+    for row in rows:
+        places += [names.index(name) for name in row.systems if name in names][:1]
+    if len(places) < len(rows) or not explored["t2i"]:
+        return None
+    asked = explored["queries"]["t2i"]
+    ranks = [asked["ranks"][place] for place in places]
+    kept = {answer["number"]: answer for answer in explored["t2i"]}
+    chosen, how = _chosen(ranks, kept, asked["texts"])
+    answer = kept[chosen]
+    answers = []
+    for row, place, of_system in reversed(list(zip(rows, places, ranks, strict=True))):
+        candidates = []
+        for position in answer["top"][place][:SHOWN]:
+            image = explored["images"][position]
+            is_right = position in answer["right"]
+            candidates.append(Candidate(image["thumb"], image["alt"], is_right))
+        answers.append(Answer(row.name, _rank(of_system[chosen]), candidates))
+    language = None
+    if asked["languages"]:
+        language = explored["languages"][asked["languages"][chosen]]
+    caption = asked["texts"][chosen].strip() or "(empty caption)"
+    return Query(caption, language, how, answers)
+
+
+def _chosen(
+    ranks: Sequence[Sequence[float]], kept: Collection[int], texts: Sequence[str]
+) -> tuple[int, str]:
+    """The number of the caption that is shown, and how it was chosen. ranks: of the next system and
+    the first, or of the only one.
+    """
+    if len(ranks) == 1:
+        in_order = digest_order(texts, np.array(sorted(kept), np.int64))
+        return in_order[0], "Not picked by hand: the first caption by its SHA-256 digest."
+    gains = [before - after for before, after in zip(*ranks, strict=True)]
+    chosen = max(sorted(kept), key=gains.__getitem__)
+    gained = sum(gain > 0 for gain in gains)
+    lost = sum(gain < 0 for gain in gains)
+    return chosen, (
+        f"The caption that gains most from the second system to the first; of all {len(gains):,} captions, "
+        f"{gained:,} gain, {lost:,} lose, and {len(gains) - gained - lost:,} rank the same."
+    )
+
+
+def _rank(rank: float) -> str:
+    """A rank; with a fraction where it is the mean over ties."""
+    return f"{Decimal(str(round(rank, 1))).normalize():f}"

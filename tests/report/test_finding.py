@@ -1,0 +1,221 @@
+"""What the page opens with: its sentence says what the tests say, its pictures are of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import html5lib
+import numpy as np
+import pytest
+from invented import system
+
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.statistics import contrast, pack
+from pipeline.run.provenance import results
+from pipeline.run.report import page
+from pipeline.run.report.page import finding, pairs
+from pipeline.run.report.page.headline import headlines
+from pipeline.run.report.page.identity import Identity
+
+SMALL = {"region": "pyramid36-small"}
+IMAGES = 60
+NOTHING: dict[str, Any] = (
+    dict.fromkeys(("title", "about", "licence", "relevance", "run"), "a")
+    | dict.fromkeys(("curves", "further_curves", "effects", "hubs", "failures", "stores"), ())
+    | {"explorer": {}, "identity": Identity({}), "provenance": {}}
+)
+A = "VSE+2AD, R, BiGRU"
+B = "VSE+2AD, hard triplet loss, R, BiGRU"
+C = "VSE++, R, BiGRU"
+RECIPES = {A: "vse2ad", B: "vse2ad-noadopt", C: "vse_pp"}
+
+
+def ranked(missed: int, first: int = 0) -> Metrics:
+    """A system that ranks the caption of some images last, from one on, and finds all others."""
+    scores = np.eye(IMAGES)
+    scores[first : first + missed] *= -1
+    return evaluate(scores, np.arange(IMAGES))
+
+
+def entry(name: str, metrics: Metrics, *, kept: bool = True, **options: Any) -> dict[str, Any]:
+    options = {"recipe": RECIPES.get(name, name), "features": SMALL} | options
+    measured = system(
+        options.pop("dataset", "sample"), "all", images=IMAGES, captions=IMAGES, **options
+    )
+    for of_system in measured.values():
+        of_system["all"] |= metrics.as_dict()
+        if kept:
+            ids = np.arange(IMAGES)
+            of_system["image_hits"] = {"all": pack(metrics, ids, ids)}
+    return measured
+
+
+def found(tree: dict[str, Any], explored: dict[str, Any] | None = None) -> finding.Finding:
+    metrics = results.parsed(tree)
+    tables = headlines(metrics)
+    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    opening = finding.finding(tables, of_tables, explored or {})
+    assert opening
+    return opening
+
+
+def rendered(tree: dict[str, Any]) -> Any:
+    metrics = results.parsed(tree)
+    tables = headlines(metrics)
+    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    opening = finding.finding(tables, of_tables, {})
+    content: Any = NOTHING | {"finding": opening, "headlines": tables, "pairs": of_tables}
+    text = page.render(content)
+    return html5lib.HTMLParser(strict=True, namespaceHTMLElements=False).parse(text)
+
+
+ON = "the test split of the sample of rendered scenes"
+CASES = {
+    "the first is better than all others": (
+        [(A, 0), (B, 20), (C, 40)],
+        f"{A} reaches RSUM 600.0 on {ON}, 200.0 more than {B} (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+    ),
+    "the first is better than the last alone": (
+        [(A, 1), (B, 2), (C, 40)],
+        f"{A} reaches RSUM 590.0 on {ON}, not significantly 10.0 more than {B} (p\u00a0=\u00a01) but 390.0 "
+        f"more than {C} (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+    ),
+    "nothing differs": (
+        [(A, 0), (B, 1), (C, 2)],
+        f"No system is significantly better than the others on {ON}: {A} is first with RSUM 600.0, 10.0 more "
+        f"than {B} (p\u00a0=\u00a01, corrected for 3 pairs)",
+    ),
+    "two systems": (
+        [(A, 0), (B, 30)],
+        f"{A} reaches RSUM 600.0 on {ON}, 300.0 more than {B} (p\u00a0<\u00a00.001)",
+    ),
+    "one system": (
+        [(A, 6)],
+        f"{A} reaches RSUM 540.0 on {ON}; no other system is measured there",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_sentence_says_what_was_found(case: str) -> None:
+    systems, sentence = CASES[case]
+    tree: dict[str, Any] = {}
+    for name, missed in systems:
+        tree |= entry(name, ranked(missed))
+    assert found(tree).sentence == f"{sentence}; its networks are stand-ins for the papers'."
+
+
+def test_what_was_not_tested_and_untrained_networks_are_said() -> None:
+    tree = entry(A, ranked(0), kept=False) | entry(B, ranked(10))
+    sentence = found(tree).sentence
+    assert "100.0 more than" in sentence
+    assert "whether that is significant was not tested" in sentence
+    alone = entry(A, ranked(0), features={"grid": "grid8-small"}, ensemble="G", untrained=["grid"])
+    assert found(alone).sentence.endswith("; its grid network is untrained.")
+
+
+def test_each_test_set_has_its_sentence() -> None:
+    tree = entry(A, ranked(0)) | entry(A, ranked(6), dataset="flickr8k")
+    opening = found(tree)
+    assert "RSUM 600.0 on the test split of the sample" in opening.sentence
+    (further,) = opening.further
+    assert "RSUM 540.0 on the test split of Flickr8k" in further
+
+
+def test_a_pair_is_what_compare_says_of_it() -> None:
+    """The difference by hand, p of all 2^5 swaps of five images; the rest as `compare` has it."""
+    metrics = {A: ranked(0), B: ranked(5), C: ranked(30)}
+    tree: dict[str, Any] = {}
+    for name, of_system in metrics.items():
+        tree |= entry(name, of_system)
+    read = results.parsed(tree)
+    (table,) = headlines(read)
+    tested = {(pair.b.name, pair.a.name): pair for pair in pairs.pairs(table, read)}
+    assert list(tested) == [(A, B), (A, C), (B, C)]
+    first = tested[A, B]
+    assert first.rsum["difference"] == pytest.approx(600 * 5 / IMAGES)
+    assert first.rsum["p"] == pytest.approx(2 / 2**5, abs=0.025)
+    assert not first.is_significant
+    assert tested[A, C].is_significant
+    (two,) = contrast.together([([metrics[B]], [metrics[A]])], 1000, 0)
+    for key in ("difference", "interval", "p"):
+        assert first.rsum[key] == pytest.approx(two["RSUM"][key])
+    chances = sorted(pair.rsum["p"] for pair in tested.values())
+    corrected = sorted(pair.rsum["holm"] for pair in tested.values())
+    assert corrected == pytest.approx([3 * chances[0], 3 * chances[0], chances[2]])
+
+
+def test_systems_of_several_seeds_are_compared_over_seeds() -> None:
+    tree: dict[str, Any] = {}
+    for seed in (0, 1, 2):
+        tree |= entry(A, ranked(seed), seed=seed) | entry(B, ranked(30 + seed), seed=seed)
+    opening = found(tree)
+    assert opening.differences
+    (pair,) = opening.differences.pairs
+    assert pair.over_seeds
+    assert f"{A} reaches RSUM 590.0 ± 10.0 over 3 seeds on" in opening.sentence
+
+
+@pytest.mark.slow
+def test_pairs_of_many_systems_are_those_of_the_first_twelve() -> None:
+    tree: dict[str, Any] = {}
+    for missed in range(14):
+        tree |= entry(f"mine{missed}", ranked(missed))
+    opening = found(tree)
+    assert opening.differences
+    assert [pair.a.name.split(",")[0] for pair in opening.differences.pairs] == [
+        f"mine{missed}" for missed in range(1, 12)
+    ]
+    tree_of_page = rendered(tree)
+    assert len(tree_of_page.findall(".//table[@id='results-1-pairs']/tbody/tr")) == 66
+    assert len(tree_of_page.findall(".//table[@id='results-1-table']/tbody/tr")) == 14
+
+
+def explored(names: list[str], ranks: list[list[float]]) -> dict[str, Any]:
+    """The explorer's data of four captions, each with its own image first, or the last one."""
+    captions = len(ranks[0])
+    answers = []
+    for number in range(captions):
+        top = [[number] if rank[number] == 1 else [captions - 1 - number] for rank in ranks]
+        answers.append({"number": number, "right": [number], "top": top})
+    images = [{"file": "f", "alt": f"image {at}", "thumb": "data:,"} for at in range(captions)]
+    asked = {"texts": [f"caption {at}" for at in range(captions)], "ranks": ranks}
+    return {
+        "systems": [{"name": name} for name in names],
+        "languages": [],
+        "images": images,
+        "t2i": answers,
+        "queries": {"t2i": asked | {"languages": None}},
+    }
+
+
+def test_the_query_is_the_one_that_gains_most_and_says_how_many_gain() -> None:
+    tree = entry(A, ranked(0)) | entry(B, ranked(30))
+    names = list(tree)
+    data = explored(names, [[1, 1, 2.5, 1], [1, 4, 1, 2]])
+    query = found(tree, data).query
+    assert query
+    assert query.caption == "caption 1"
+    assert [(answer.system, answer.rank) for answer in query.answers] == [(A, "1"), (B, "4")]
+    assert [answer.candidates[0].is_right for answer in query.answers] == [True, False]
+    assert query.how.endswith("of all 4 captions, 2 gain, 1 lose, and 1 rank the same.")
+    alone = found(entry(A, ranked(0)), explored(names[:1], [[1, 1, 2.5, 1]]))
+    assert alone.query
+    assert alone.query.how.startswith("Not picked by hand")
+    assert alone.recalls  # in the place of differences: one system has none
+
+
+def test_the_opening_is_text_and_pictures_in_a_valid_page() -> None:
+    """Nothing of a name is mark-up; three pictures, of which two where no query is known."""
+    hostile = "<img src=x onerror=alert(1)>"
+    tree = rendered(entry(hostile, ranked(0)) | entry(A, ranked(40)))
+    (sentence,) = tree.findall(".//p[@class='finding']")
+    assert sentence.text.startswith(f"{hostile}, R, BiGRU reaches RSUM 600.0")
+    assert not tree.findall(".//img")
+    figures = tree.findall(".//section[@id='finding']//figure")
+    assert len(figures) == 3
+    options = [option.text for option in tree.findall(".//form[@class='pair-of-two']//option")]
+    assert options == [f"{hostile}, R, BiGRU", A] * 2
+    headings = [node.tag for node in tree.iter() if node.tag in ("h1", "h2", "h3")]
+    assert headings[0] == "h1"
+    assert "Licence: a" in "".join(tree.itertext())
