@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from invented import built, read_metrics, system, texts
 
@@ -31,6 +33,35 @@ def test_every_system_has_a_row_by_test_set_and_protocol() -> None:
         in panels[1].caption
     )
     assert texts(panels[0])[0][1:] == ["50.0", "55.0", "60.0"] * 2 + ["330.0"]
+
+
+def test_systems_of_other_manifests_and_pools_do_not_stand_in_one_panel() -> None:
+    """Nor compete for bold: one data set cut in two ways, and a pool with distractors."""
+    distractors = {"dataset": "flickr8k", "split": "test", "images": 500, "captions": 2500}
+    beyond: dict[str, Any] = {}
+    for count, r1 in ((0, 40.0), (1, 30.0), (2, 20.0)):
+        pool = {"images": 1000 + 500 * count, "captions": 5000 + 2500 * count}
+        for name, entry in system("mine", "enlarged", r1=r1, **pool).items():
+            entry["record"]["request"]["distractors"] = [distractors] * count
+            beyond[f"{name} {count}"] = entry
+    other = {
+        f"{name} again": entry
+        for name, entry in system("mine", "enlarged", r1=10.0, manifest="other").items()
+    }
+    panels = built("systems", other, recorded=beyond).panels
+    assert [texts(panel)[0][1] for panel in panels] == ["10.0", "40.0", "30.0", "20.0"]
+    assert [len(texts(panel)) for panel in panels] == [1, 1, 1, 1]
+
+
+def test_a_system_of_which_a_seed_is_in_a_table_is_not_called_unlisted() -> None:
+    """Seeds are one system, whose row names them all."""
+    entries = system("coco", "coco_5k") | system("coco", "coco_5k", seed=1)
+    results = Results(read_metrics(entries))
+    shown = built("vse2ad_table3", system("coco", "coco_5k"))
+    assert dict(unlisted(results, {"vse2ad_table3": shown})) == {}
+    none = dict(unlisted(results, {"vse2ad_table2": built("vse2ad_table2", {})}))
+    assert list(none) == ["vse2ad-R-bigru-s0 coco", "vse2ad-R-bigru-s1 coco"]
+    assert len(set(none.values())) == 1
 
 
 @pytest.mark.slow

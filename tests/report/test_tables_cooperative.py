@@ -151,3 +151,19 @@ def test_the_loss_of_near_negatives_is_named() -> None:
     assert loss(joint) == "T^BHE + T^ANCE + E"
     assert loss(joint | {"pairs": {"hard": 0.05}}) == "T^BHE + T^ANCE + E^ANCE"
     assert loss(joint | {"tasks": ["emb", "ance"]}) == "T^BHE + T^ANCE"
+
+
+def test_a_reranked_head_on_bigru_is_cooperative() -> None:
+    """It stands in the group of what it is now, not of its text encoder."""
+    ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="vse_infty").items()
+    alone = {name: entry}
+    ((name, entry),) = system("flickr30k", "flickr30k_1k", recipe="vse_infty").items()
+    made = invented_facts.reranked(entry["record"]["facts"], "another")
+    entry["record"]["facts"] = made.recorded()
+    for metrics, group in (
+        (alone, "Measured here: G1: before Transformers"),
+        ({f"{name}+rr": entry}, "Measured here: G3: embeddings, and cooperative"),
+    ):
+        (panel,) = built("rerank_table1", metrics).panels
+        titles = [group.title for group in panel.groups for row in group.rows if row.sources]
+        assert titles == [group]

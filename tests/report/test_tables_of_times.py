@@ -119,6 +119,21 @@ def test_times_that_are_none_are_refused(change: dict[str, Any]) -> None:
         (74.0, "74\xa0s"),
         (2160.0, "36\xa0min"),
         (8640.0, "2.4\xa0h"),
+        # At most two digits: what 10.0 would round to is 10.
+        (0.00994, "9.9\xa0ms"),
+        (0.00996, "10\xa0ms"),
+        (9.94, "9.9\xa0s"),
+        (9.97, "10\xa0s"),
+        # The next unit from 2 min, 2 h, 3 d and 1 a on.
+        (0.9999, "1,000\xa0ms"),
+        (1.0, "1.0\xa0s"),
+        (119.4, "119\xa0s"),
+        (120.0, "2.0\xa0min"),
+        (7194.0, "120\xa0min"),
+        (7200.0, "2.0\xa0h"),
+        (259000.0, "72\xa0h"),
+        (259200.0, "3.0\xa0d"),
+        (31557600.0, "1.0\xa0a"),
         (169200.0, "47\xa0h"),
         (72582480.0, "2.3\xa0a"),
     ],
@@ -145,3 +160,30 @@ def test_a_query_with_models_of_the_run_is_told() -> None:
         in note.text
         for note in panel.notes
     )
+
+
+def test_times_of_a_busy_machine_are_said_to_be_so() -> None:
+    for busy, said in ((True, True), (False, False), (None, False)):
+        for name in ("rerank_table3", "rerank_table4"):
+            (panel,) = built(
+                name, {}, TableRequest(rows="measured"), {**TIMED, "busy": busy}
+            ).panels
+            notes = [note.text for note in panel.notes]
+            assert ("Other work ran on the machine meanwhile; time it again." in notes) == said
+
+
+def test_extrapolated_times_have_one_note_whoever_extrapolated_them() -> None:
+    for name in ("rerank_table3", "rerank_table4"):
+        for timed, rows, said in (
+            (TIMED, "all", "Extrapolated. "),
+            (TIMED, "measured", "Extrapolated. "),
+            (TIMED, "published", "Extrapolated, of published rows by the authors."),
+            (None, "all", "Extrapolated, of published rows by the authors."),
+        ):
+            (panel,) = built(name, {}, TableRequest(rows=rows), timed).panels  # type: ignore[arg-type]
+            marked = [note.text for note in panel.notes if note.mark == "*"]
+            if name == "rerank_table3" and said.endswith("authors."):
+                assert marked == []  # the paper measured all of them
+                continue
+            assert len(marked) == 1, (name, rows)
+            assert marked[0].startswith(said), (name, rows)

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import pipeline
+from pipeline.foundation.evaluation import metrics
 from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.parts.errors import InputError
 
 
@@ -87,6 +89,36 @@ def test_likely_mistakes_are_noted_as_the_commands_note_them() -> None:
     assert "if the images are in reverse order" in note
     assert f"note: {note}" in str(pipeline.evaluate(scores[::-1]))
     assert note in pipeline.compare(scores, scores[::-1])["notes"]
+
+
+def test_two_good_systems_in_other_orders_are_noted() -> None:
+    """The second one's images are in reverse order with their captions: each alone is right."""
+    scores = np.matmul(*(side.T if at else side for at, side in enumerate(vectors(2.0))))
+    other = np.matmul(*(side.T if at else side for at, side in enumerate(vectors(2.0, seed=1))))
+    backward = other[::-1, np.arange(200).reshape(40, 5)[::-1].ravel()]
+    assert pipeline.compare(scores, other, samples=20)["notes"] == []
+    for first, second in ((scores, backward), ([scores, backward], other)):
+        found = pipeline.compare(first, second, samples=20)
+        (note,) = found["notes"]
+        assert "does not agree with the first system, but does if its images" in note
+        assert f"note: {note}" in str(found)
+
+
+def test_a_test_draws_as_often_and_by_the_seed_that_it_is_asked_for() -> None:
+    """As `contrast` on the numbers of both."""
+    first, second = (
+        np.matmul(*(side.T if at else side for at, side in enumerate(vectors(3.0, seed))))
+        for seed in (0, 1)
+    )
+    owner = np.arange(200) // 5
+    measured = [[metrics.evaluate(scores, owner)] for scores in (first, second)]
+    found = {}
+    for samples, seed in ((50, 1), (50, 2), (300, 2)):
+        (expected,) = contrast.together([(measured[0], measured[1])], samples, seed)
+        judged = pipeline.compare(first, second, samples=samples, seed=seed)
+        assert judged["RSUM"] == expected["RSUM"]
+        found[samples, seed] = judged["RSUM"]["p"]
+    assert len({*found.values()}) == 3
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -13,12 +13,14 @@ import pytest
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Embeddings, Protocol, select
+from pipeline.foundation.evaluation.retrieval.similarity import EqualRows
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.reranking import candidates
 from pipeline.judge.systems.scores.made import Folds, Unknown
 from pipeline.judge.systems.scores.reranked import (
     Candidates,
     Combination,
+    Folded,
     Reranked,
     Scored,
     _are_candidates,
@@ -101,6 +103,16 @@ def test_of_more_stored_candidates_the_first_k_count(rng: np.random.Generator) -
         for stored in (2, 4)
     )
     np.testing.assert_array_equal(few, more)
+
+
+def test_of_folds_with_several_numbers_of_captions_the_smallest_bounds_k() -> None:
+    """The first of two folds has three captions, the second one."""
+    for owner in ([0, 0, 0, 1], [0, 1, 1, 1]):
+        pool = System.of("retriever", np.zeros((2, 4)), np.array(owner))
+        halves = Protocol("halves", folds=2)
+        assert candidates.sizes(pool, halves, "all") == {"i2t": 1, "t2i": 1}
+        with pytest.raises(InputError, match=r"k 2 is above the pool: .* has 1 captions"):
+            candidates.sizes(pool, halves, 2)
 
 
 def test_at_most_the_whole_pool_is_reranked(rng: np.random.Generator) -> None:
@@ -303,3 +315,53 @@ def test_the_scorers_order_alone_has_no_share_of_the_retriever(rng: np.random.Ge
     matrix = source(pool.scores, scored, OWNER, record).direction("i2t", 1000)
     ordered = matrix.block(slice(0, IMAGES), slice(0, CAPTIONS))
     np.testing.assert_array_equal(np.argsort(ordered, axis=1), np.argsort(scorer, axis=1))
+
+
+def test_queries_that_the_protocol_leaves_out_are_measured_by_no_other() -> None:
+    """All of a pool in one fold, or all outside of any."""
+    whole = np.arange(IMAGES), np.arange(CAPTIONS)
+    for number, fits in ((0, True), (3, True), (-1, False)):
+        folds = np.full(IMAGES, number), np.full(CAPTIONS, number)
+        folded = Folded(retrieval.as_similarity(np.zeros((IMAGES, CAPTIONS))), folds, "thirds")
+        if fits:
+            folded.select(*whole).require_one_fold()
+            continue
+        with pytest.raises(InputError, match="reranked by the protocol thirds, not by the"):
+            folded.select(*whole).require_one_fold()
+
+
+@pytest.mark.parametrize(
+    ("places", "fits"),
+    [
+        ([[0, 1], [2, 3]], True),
+        ([[0, 1], [-1, -1]], True),
+        ([[0, 1], [-2, -2]], False),
+        ([[0, 1], [-1, -2]], False),
+        ([[0, -1], [2, 3]], False),
+        ([[0, 4], [2, 3]], False),
+        ([[-1, -1], [-1, -1]], True),
+    ],
+)
+def test_candidates_are_existing_ones_or_none_at_all(places: list[list[int]], fits: bool) -> None:
+    assert _are_candidates(np.array(places), 2, 4) == fits
+    assert not _are_candidates(np.array(places), 3, 4)
+    assert not _are_candidates(np.array(places, np.int32), 2, 4)
+
+
+@pytest.mark.parametrize("name", ["i2t", "t2i"])
+def test_copies_below_the_candidates_tie_though_their_scores_are_rounded(name: str) -> None:
+    """Rows 1 and 4, and columns 2 and 5, are equal vectors; their scores differ in the last bit."""
+    scores = np.arange(48.0).reshape(6, 8)
+    scores[4], scores[:, 5] = np.nextafter(scores[1], 99), np.nextafter(scores[:, 2], 99)
+    labels = EqualRows(np.array([0, 1, 2, 3, 1, 5]), np.array([0, 1, 2, 3, 4, 2, 6, 7]))
+    of_vectors = retrieval.as_similarity(scores)
+    of_vectors.equal = labels  # type: ignore[union-attr]
+    queries, size = (6, 8) if name == "i2t" else (8, 6)
+    none = Candidates(np.zeros((queries, 1), np.int64) + size - 1, np.zeros((queries, 1)))
+    folds = np.zeros(6, np.int64), np.zeros(8, np.int64)
+    found = Reranked(of_vectors, {name: none}, folds, "all")  # type: ignore[arg-type, dict-item]
+    cells = found.direction(name, 2**20).block(slice(0, 6), slice(0, 8))  # type: ignore[arg-type]
+    if name == "i2t":
+        np.testing.assert_array_equal(cells[:, 5], cells[:, 2])
+    else:
+        np.testing.assert_array_equal(cells[4], cells[1])

@@ -97,6 +97,10 @@ def test_a_scorer_is_the_same_wherever_its_files_are_and_another_for_other_photo
     changed["image_processor"]["image_mean"] = [0.1, 0.2, 0.3]
     settings.write_text(json.dumps(changed))
     assert reranking.build("vilt", str(settings.parent), own).made_from != found[0]
+    table = scenes.table.copy()
+    table.loc[0, "caption"] += "!"
+    Manifest(table, "said", scenes.images_folder).save(source.paths.manifest("said"))
+    assert reranking.build("vilt", str(folder), replace(own, captions="said")).made_from != found[0]
     one, other = (tmp_path / "images" / file for file in scenes.images["file"][:2])
     shutil.copyfile(one, other)
     assert reranking.build("vilt", str(folder), own).made_from != found[0]

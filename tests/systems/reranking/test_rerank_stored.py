@@ -4,6 +4,7 @@ by other code.
 
 from __future__ import annotations
 
+import json
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,17 @@ import numpy as np
 import pytest
 import saved
 
-from pipeline.foundation.artefacts import code
+from pipeline.foundation.artefacts import Reference, code, record as records
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, as_similarity
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems import reranking
+from pipeline.judge.systems.requests import RerankRequest
 from pipeline.judge.systems.reranking import shards, tuning
-from pipeline.judge.systems.reranking.base import PairSource
+from pipeline.judge.systems.reranking.base import PairSource, identity
+from pipeline.judge.systems.reranking.candidates import Pairs
 from pipeline.judge.systems.reranking.record import made_from
-from pipeline.judge.systems.reranking.rerank import Job, rerank
+from pipeline.judge.systems.reranking.rerank import Job, _require_one_split, rerank
 from pipeline.judge.systems.reranking.tuning import choices
 from pipeline.judge.systems.scores.made import Folds, Made, Reranked, Unknown
 from pipeline.judge.systems.scores.reranked import Combination, Scored
@@ -193,3 +197,245 @@ def test_a_scorer_whose_members_are_not_a_systems_is_refused_in_a_line() -> None
         InputError, match=r"m: its made_from has members, .* that are not a system's"
     ):
         made_from(retriever, scorer, "m", request)
+
+
+def test_scores_of_pairs_are_resumed_for_the_same_scorer_and_pairs_alone(
+    stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is compared before a run goes on differs with each of what a score rests on."""
+
+    class StoppedError(Exception):
+        pass
+
+    asked: list[str] = []
+
+    def noted(path: Path, request: Any, refused: str | None) -> None:
+        asked.append(json.dumps(request, sort_keys=True))
+        raise StoppedError
+
+    monkeypatch.setattr("pipeline.judge.systems.reranking.rerank.KeptPieces", noted)
+    retriever, scorer, other = map(stored, ("retriever", "scorer", "other"))
+    mine = job(tmp_path, retriever, scorer)
+    raised: dict[str, int] = {"scorers/system": 2}
+    for each, versions in (
+        (mine, {}),
+        (replace(mine, how=Combination("add", 0.5)), {}),  # orders the same scores
+        (replace(mine, k=3), {}),
+        (job(tmp_path, other, scorer), {}),
+        (job(tmp_path, retriever, other), {}),
+        (mine, raised),
+    ):
+        for part, version in versions.items():
+            monkeypatch.setitem(code.RAISED, part, version)
+        with pytest.raises(StoppedError):
+            rerank(each)
+    assert asked[0] == asked[1]
+    assert len({*asked}) == len(asked) - 1
+
+
+def test_scores_that_stand_for_a_scorer_say_all_that_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its corrections and its fusion, too: other weights are another scorer."""
+    fusion = {"method": "mean", "weights": [0.25, 0.75], "members": ["a", "b"]}
+    members = [{"head": "a", "checkpoint": "1"}, {"head": "b", "checkpoint": "2"}]
+    source = invented_facts.ensemble(
+        "both", members, fusion=fusion, features={"grid": "g"}, untrained=["grid"], trained_on="o"
+    )
+    made = invented_facts.rescored(source, "csls", "test")
+    reference = Reference(kind="scores", name="s", identity="i")
+    store = SimpleNamespace(made_from=made, similarity=None, reference=reference)
+    monkeypatch.setattr(System, "open_named", lambda path: store)
+    pairs = PairSource(Paths(Path("nowhere")), "sample", "sample", "sample")
+    scorer = reranking.build("system", "s", pairs)
+    assert scorer.made_from == {
+        "identity": "i",
+        "series": "both+csls",
+        "steps": [{"name": "csls", "bank": "test"}],
+        "fusion": {"method": "mean", "weights": [0.25, 0.75]},
+        "split": "test",
+        "manifest": "m",
+        "members": members,
+        "features": {"grid": "g"},
+        "untrained": ["grid"],
+        "trained_on": "o",
+    }
+    assert scorer.references == {"scorer": reference}  # type: ignore[attr-defined]
+
+
+def recorded(retriever: Any, **of_scorer: Any) -> Reranked:
+    """The facts of a system of this retriever and a scorer that says so of itself."""
+    scorer: Any = SimpleNamespace(made_from=of_scorer, gives_logits=True)
+    request = RerankRequest(
+        name="r",
+        scorer=("cross", "s"),
+        options={"depth": 2},
+        protocol=("all", 1),
+        k=2,
+        combine="add",
+        weight=0.5,
+        tuned={"split": "val"},
+    )
+    system: Any = SimpleNamespace(name="retriever", made_from=retriever)
+    return made_from(system, scorer, "place", request, ["other"])
+
+
+def test_a_reranked_system_has_the_members_and_features_of_both_each_once() -> None:
+    of_both = [{"head": "a", "checkpoint": "1"}, {"head": "b", "checkpoint": "2"}]
+    retriever = invented_facts.ensemble("both", of_both, features={"grid": "g"}, untrained=["grid"])
+    made = recorded(
+        retriever,
+        members=[of_both[1], {"head": "c", "checkpoint": "3"}],
+        features={"region": "r"},
+        untrained=["region", "grid"],
+    )
+    assert made.heads == ["a", "b", "c"]
+    assert made.features == {"grid": "g", "region": "r"}
+    assert made.untrained == ["grid", "region"]
+    assert (made.scorer.options, made.scorer.place) == ({"depth": 2}, "place")
+    assert (made.k, made.combine, made.weight, made.logits) == (2, "add", 0.5, True)
+    assert (made.distractors, made.tuned) == (["other"], {"split": "val"})
+
+
+def test_a_role_is_the_heads_their_fusion_and_what_was_done_to_their_scores() -> None:
+    """By these a choice on val is taken over; splits and names are not among them."""
+    members = [{"head": "a", "checkpoint": "1"}, {"head": "b", "checkpoint": "2"}]
+
+    def fused(*weights: float) -> Any:
+        fusion = {"method": "mean", "weights": weights, "members": ["a", "b"]}
+        return invented_facts.ensemble("both", members, fusion=fusion)
+
+    same = fused(0.5, 0.5).changed(split="val", name="renamed")
+    retrievers = [
+        fused(0.5, 0.5),
+        fused(0.25, 0.75),
+        invented_facts.rescored(fused(0.5, 0.5)),
+        invented_facts.rescored(fused(0.5, 0.5), "nnn"),
+        invented_facts.of_head("a"),
+        invented_facts.of_head("c"),
+    ]
+    scorers: list[dict[str, Any]] = [
+        {"members": members},
+        {"members": members, "fusion": {"weights": [0.5, 0.5]}},
+        {"members": members, "steps": [{"name": "csls"}]},
+        {"members": members[:1]},
+    ]
+    as_retriever = [recorded(retriever).roles for retriever in retrievers]
+    as_scorer = [recorded(retrievers[0], **scorer).roles for scorer in scorers]
+    assert recorded(same).roles == as_retriever[0]
+    assert len({first for first, _ in as_retriever}) == len(retrievers)
+    assert len({second for _, second in as_scorer}) == len(scorers)
+
+
+def test_a_scorer_is_the_same_wherever_its_files_are() -> None:
+    def of(**facts: Any) -> str:
+        scorer: Any = SimpleNamespace(made_from=facts)
+        return identity(scorer)
+
+    assert of(weights="w", networks={"place": "/a"}) == of(weights="w", networks={"place": "/b"})
+    assert of(weights="w") != of(weights="v")
+
+
+@pytest.mark.parametrize("key", ["checkpoint", "identity"])
+def test_a_scorer_that_was_trained_on_other_data_is_refused(key: str) -> None:
+    """Whether it is a head or a stored system; what a published network saw is not known."""
+    retriever: Any = SimpleNamespace(name="r", made_from=invented_facts.of_head())
+    of_other = {"trained_on": "other", key: "c"}
+    with pytest.raises(InputError, match="s: was trained on other, the retriever r on sample"):
+        _require_one_split(retriever, SimpleNamespace(made_from=of_other), "s")  # type: ignore[arg-type]
+    for fine in ({key: "c"}, {"trained_on": "sample", key: "c"}, {"trained_on": "other"}):
+        _require_one_split(retriever, SimpleNamespace(made_from=fine), "s")  # type: ignore[arg-type]
+
+
+def test_of_languages_with_fewer_candidates_the_fewest_bound_k(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tuning, "_rsum", lambda *given: 500)
+    retriever: Any = SimpleNamespace()
+    found = {}
+    for name, count in (("i2t", 100), ("t2i", 60), ("0_i2t", 20), ("0_t2i", 60)):
+        none = np.zeros((2, count))
+        found[name] = Scored(none.astype(np.int64), none, none)
+    record = invented_facts.reranked(Unknown(), k="all", combine="scorer")
+    assert tuning.tune(retriever, found, record, 32)[2]["tried"] == 3  # 5, 10 and all
+
+
+@pytest.mark.parametrize(
+    ("mine", "chosen_with", "fits"),
+    [
+        ({"kind": "blip", "made_from": "d"}, {"kind": "blip", "made_from": "d"}, True),
+        ({"kind": "blip", "made_from": "d"}, {"kind": "blip", "made_from": "e"}, False),
+        ({"kind": "system", "made_from": "d"}, {"kind": "system", "made_from": "e"}, True),
+        ({"kind": "system", "made_from": "d"}, {"kind": "blip", "made_from": "d"}, False),
+        ({"kind": "blip", "made_from": "d"}, {"kind": "system", "made_from": "e"}, False),
+    ],
+)
+def test_a_choice_made_with_another_scorer_is_refused(
+    mine: dict[str, str],
+    chosen_with: dict[str, str],
+    fits: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """A stored system has another store on val; its heads are compared by their roles."""
+
+    def by(scorer: dict[str, str]) -> Reranked:
+        source = invented_facts.of_head("head", split="val")
+        return invented_facts.reranked(source, scorer=scorer, tuned={"split": "val"})
+
+    monkeypatch.setattr(tuning.layout, "reading", lambda *given: nullcontext((None, None)))
+    monkeypatch.setattr(tuning.layout, "facts", lambda store: by(chosen_with))
+    if fits:
+        assert tuning.chosen(tmp_path, by(mine))[0] == 20
+        return
+    with pytest.raises(InputError, match="chosen there for other heads"):
+        tuning.chosen(tmp_path, by(mine))
+
+
+def test_pairs_across_data_sets_are_scored_by_the_scorer_of_both() -> None:
+    """A query's distractors: captions of the second data set, and images of it."""
+    of_image, of_caption = np.array([0, 0, 1]), np.array([0, 0, 1, 1])
+    ids = {"image": np.array([10, 11, 10]), "caption": np.array([20, 21, 20, 21])}
+    owners = {"image": of_image, "caption": of_caption}
+
+    def pool(*datasets: str) -> Any:
+        items = lambda side: (owners[side], ids[side])  # noqa: E731
+        return SimpleNamespace(datasets=list(datasets), items=items)
+
+    image, caption = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 2, 1, 3, 0, 1])
+    pairs = Pairs(image, caption)
+    source: Any = "source"
+    scorers = {both: (f"{both}", "m", source, "d") for both in ((0, 0), (0, 1), (1, 0))}
+    rows: list[int] = []
+    for shard in shards.divide(pool("a", "b"), pairs, scorers):
+        rows += shard.rows.tolist()
+        for row in shard.rows:
+            assert shard.kind == f"{(int(of_image[image[row]]), int(of_caption[caption[row]]))}"
+        assert shard.image_ids.tolist() == ids["image"][image[shard.rows]].tolist()
+        assert shard.caption_ids.tolist() == ids["caption"][caption[shard.rows]].tolist()
+    assert sorted(rows) == [0, 1, 2, 3, 4, 5]
+    digests = {shards.digest_of(pool("a", other), pairs) for other in ("b", "c")}
+    digests.add(shards.digest_of(pool("a", "b"), Pairs(image, caption[::-1])))
+    assert len(digests) == 3
+    assert shards.digest_of(pool("a", "b"), pairs) in digests
+
+
+def test_a_head_that_scores_pairs_is_opened_as_what_it_is(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    source = PairSource(paths, "sample", "sample", "sample")
+    for kind in ("cross", "late"):
+        folder = paths.head("sample", f"my-{kind}")
+        folder.mkdir(parents=True)
+        record = records.Record(
+            kind="head",
+            request={},
+            made_from={},
+            contents={},
+            facts={"scorer": kind},
+            finished=True,
+        )
+        records.save(folder, record)
+        assert reranking.resolve(f"my-{kind}", source) == (kind, f"my-{kind}")
+        assert reranking.resolve(f"{kind}:mine", source) == (kind, "mine")
+    with pytest.raises(InputError, match="no scorer 'none' for sample"):
+        reranking.resolve("none", source)
