@@ -8,6 +8,7 @@ import hashlib
 import resource
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import forged
@@ -30,6 +31,8 @@ from pipeline.make.heads import pooling
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.report import figures
 from pipeline.run.report.examples import Gallery, examples
+from pipeline.run.report.figures import retrieved, vse2ad, vse_infty
+from pipeline.run.report.figures.drawing import LINES
 from pipeline.run.report.page import charts
 
 RELEASED = ADOPT | {"count": "released"}
@@ -456,3 +459,100 @@ def test_a_full_disk_names_the_figures_file(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert full.value.filename == str(tmp_path / "negatives.pdf")
     assert not list(tmp_path.glob("negatives*"))
+
+
+@pytest.mark.parametrize(
+    ("rank", "text"),
+    [
+        (1.0, "rank 1"),
+        (7.0, "rank 7"),
+        (7.5, "rank 7.5 on average over ties"),
+        (120.0, "rank 120"),
+    ],
+)
+def test_a_mean_rank_is_said_to_be_one(rank: float, text: str) -> None:
+    assert retrieved.rank_text(rank) == text
+
+
+@pytest.mark.parametrize(
+    ("steps", "window"),
+    [(1, 1), (20, 1), (39, 1), (40, 2), (99, 2), (100, 5), (199, 5), (200, 10), (40_000, 2000)],
+)
+def test_the_running_mean_is_over_a_round_number_up_to_a_twentieth_of_the_steps(
+    steps: int, window: int
+) -> None:
+    heads: Any = [
+        SimpleNamespace(steps=pd.DataFrame({"averaged": [1] * count})) for count in (1, steps)
+    ]
+    assert vse2ad._window(heads) == window
+
+
+def test_retrieved_items_are_numbered_from_1_and_counted_on_their_own_side(tmp_path: Path) -> None:
+    """The gallery has three images and six captions."""
+    of_images = draw("retrieved_images", tmp_path, gallery=gallery())
+    of_captions = draw("retrieved_captions", tmp_path, gallery=gallery())
+    for drawing, query, places, count in (
+        (of_images, "caption", [1, 2, 3], "3 images"),
+        (of_captions, "file", [1, 2, 3, 4, 5], "6 captions"),
+    ):
+        for _, shown in drawing.numbers.groupby(query):
+            assert shown["place"].tolist() == places
+            assert shown["ground_truth_rank"].nunique() == 1
+        assert f", {count}, after Figure 4" in drawing.caption
+
+
+def test_a_cell_of_the_grid_is_the_mean_over_its_seeds_in_ink_that_is_read(tmp_path: Path) -> None:
+    """White on dark cells, black on light ones: by the middle between the least and the
+    greatest.
+    """
+    values = {("max", "max"): 10.0, ("max", "mean"): 48.0, ("mean", "max"): 62.0}
+    values["mean", "mean"] = 90.0
+    for (image, text), rsum in values.items():
+        for seed, apart in ((0, -5.0), (1, 2.0), (2, 3.0)):
+            name = f"{image}-{text}-{seed}"
+            poolings = {"image": {"name": image}, "text": {"name": text}}
+            head(tmp_path, name, [rsum + apart], seed=seed, **poolings)  # type: ignore[arg-type]
+    axes = draw("kmax_grid", tmp_path).figure.axes[0]
+    drawn = {text.get_text(): text.get_color() for text in axes.texts}
+    assert drawn == {"10.0": "white", "48.0": "white", "62.0": "black", "90.0": "black"}
+
+
+def test_the_grid_is_of_the_run_though_others_trained_more_cells(tmp_path: Path) -> None:
+    for k in range(1, 6):
+        for recipe, count in (("mine", 4), ("other", 5)):
+            if k <= count:
+                settings = {"image": {"name": "kmax", "k": k}, "text": {"name": "max"}}
+                objective = TRIPLET if recipe == "other" else ADOPT
+                head(
+                    tmp_path, f"{recipe}-{k}", [1.0], recipe=recipe, objective=objective, **settings
+                )  # type: ignore[arg-type]
+    for run, shown in ((("mine", "bigru", 0),), "mine"), ((), "other"):
+        numbers = draw("kmax_grid", tmp_path, run=run).numbers
+        assert {name.partition("-")[0] for name in numbers["head"]} == {shown}
+
+
+@pytest.mark.parametrize("option", ["data_dependent", "per_dimension"])
+def test_gpo_with_more_than_one_coefficient_a_position_has_no_line(option: str) -> None:
+    plain = {"name": "gpo"}
+    assert vse_infty._is_plain_gpo(plain)
+    assert vse_infty._is_plain_gpo(plain | {option: False})
+    assert not vse_infty._is_plain_gpo(plain | {option: True})
+    assert not vse_infty._is_plain_gpo({"name": "mean"})
+
+
+def test_each_system_has_the_same_line_in_every_figure_of_times(tmp_path: Path) -> None:
+    """The cross-encoder and the ensemble are drawn by the second and the first line."""
+    pools = [
+        {"images": n, "head": n * 1e-6, "ensemble": n * 3e-6, "cross_encoder": n * 1e-2}
+        for n in (100, 1000)
+    ]
+    timed = {"pools": pools, "methods": {"pools": "As stated."}}
+    (axes,) = draw("retrieval_time", tmp_path, throughput=timed).figure.axes
+    drawn = {line.get_label(): line for line in axes.lines}
+    for column, label, number in (
+        ("cross_encoder", "cross-encoder (model)", 1),
+        ("ensemble", "VSE, ensemble RGP", 0),
+        ("head", "VSE, one head", 2),
+    ):
+        assert drawn[label].get_ydata().tolist() == [pool[column] for pool in pools]
+        assert drawn[label].get_color() == LINES[number]["color"]

@@ -104,3 +104,47 @@ def test_half_sized_heads_stand_beside_whole_ones_with_their_parameters(tmp_path
 def test_systems_of_one_size_are_no_figure(name: str) -> None:
     with pytest.raises(figures.MissingInputs, match="pipeline evaluate"):
         figures.draw(name, inputs(cross("emb", ["emb"], 40.0), train_images=600))
+
+
+def test_the_caption_has_the_most_seeds_of_any_point() -> None:
+    for many, few in ((100, 200), (200, 100)):
+        metrics: dict[str, Any] = {}
+        for images, seeds in ((many, 3), (few, 1)):
+            for seed in range(seeds):
+                metrics |= cross(f"emb-{images}", ["emb"], 20.0 + seed, seed=seed, images=images)
+        drawing = figures.draw("training_images", inputs(metrics, train_images=600))
+        assert "up to 3 seeds" in drawing.caption
+        assert drawing.numbers["images"].tolist() == sorted([many] * 3 + [few])
+
+
+def test_of_two_recipes_with_equal_settings_the_first_is_drawn() -> None:
+    metrics = (
+        cross("emb", ["emb"], 40.0)
+        | cross("again", ["emb"], 50.0)
+        | cross("emb-100", ["emb"], 20.0, images=100)
+    )
+    numbers = figures.draw("training_images", inputs(metrics, train_images=600)).numbers
+    assert numbers["RSUM"].tolist() == [150, 270]
+
+
+def test_a_system_of_several_heads_has_the_parameters_of_all(tmp_path: Path) -> None:
+    sizes = []
+    for feature in ("region", "grid"):
+        folder = head(tmp_path, f"{feature}-s0", [1.0], feature=feature, image={"name": "gpo"})
+        arrays = load_file(folder / "best.safetensors").values()
+        sizes.append(sum(array.size for array in arrays))
+    metrics: dict[str, Any] = {}
+    for recipe, layers in (("emb", None), ("half", [0, 2])):
+        architecture = {"name": "cross"} | ({"layers": layers} if layers else {})
+        metrics |= system(
+            "sample",
+            "all",
+            recipe=recipe,
+            text="bert",
+            ensemble="RG",
+            features={"region": "a", "grid": "b"},
+            settings={"architecture": architecture, "tasks": ["emb"]},
+        )
+    drawing = figures.draw("half_size", inputs(metrics, heads=read_heads(tmp_path)))
+    assert drawing.numbers["parameters"].tolist() == [sum(sizes)] * 2
+    assert min(sizes) > 0
