@@ -6,15 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import invented_facts
+import numpy as np
 import pytest
 from invented_results import SETTINGS, result
 
 from pipeline.foundation.artefacts import Reference
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.judged import Truth
+from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance import results
 from pipeline.run.provenance.results import EvaluateRequest, Result
 
@@ -133,3 +136,88 @@ def test_results_say_by_which_judgements_they_were_measured(tmp_path: Path) -> N
     assert None not in digests
     assert len({*digests}) == 2
     assert EvaluateRequest.of("mine", ["all"], SETTINGS, Truth()).judgements is None
+
+
+def test_a_later_measurement_replaces_the_numbers_and_hits_of_its_protocols(tmp_path: Path) -> None:
+    facts = invented_facts.of_head().recorded()
+
+    def of(rsum: float, *protocols: str) -> Result:
+        numbers = {protocol: {"RSUM": rsum} for protocol in protocols}
+        return result("mine", facts, numbers, {name: {"codes": rsum} for name in protocols})
+
+    kept = of(2.0, "all", "coco_5k").with_protocols_of(of(1.0, "coco_1k", "all"))
+    assert kept.numbers == {
+        "coco_1k": {"RSUM": 1.0},
+        "all": {"RSUM": 2.0},
+        "coco_5k": {"RSUM": 2.0},
+    }
+    assert kept.hits == {name: {"codes": found["RSUM"]} for name, found in kept.numbers.items()}
+    assert not [step for step in kept.verify(tmp_path, "mine") if step.recorded != step.found]
+
+
+@pytest.mark.parametrize("part", ["all", "image_hits"])
+def test_each_part_of_an_entry_has_a_digest_in_its_record(part: str, tmp_path: Path) -> None:
+    """By the hits tables test systems against each other."""
+    file = tmp_path / "metrics.json"
+    results.write(file, {"mine": measured("mine", 500.0)})
+    entries = json.loads(file.read_text())
+    entries["mine"][part] = {"all": {"codes": "y"}} if part == "image_hits" else {"RSUM": 501.0}
+    file.write_text(json.dumps(entries))
+    with pytest.raises(InputError, match="the entry of mine is not as it was measured"):
+        results.read(file)
+
+
+@pytest.mark.parametrize(
+    ("split", "protocol", "name"),
+    [
+        ("test", "all", "mine"),
+        ("val", "all", "mine-val"),
+        ("test", "coco_1k", "mine-coco_1k"),
+        ("val", "coco_1k", "mine-val-coco_1k"),
+    ],
+)
+def test_numbers_of_several_splits_and_protocols_have_a_headline_each(
+    split: str, protocol: str, name: str
+) -> None:
+    side = {"R@1": 10.0, "R@5": 20.0, "R@10": 30.0, "MedR": 4.0, "MeanR": 5.0}
+    numbers = {
+        "i2t": side,
+        "t2i": {key: value + 1 for key, value in side.items()},
+        "RSUM": 123.0,
+        "languages": {"de": {"mR": 7.0}, "en": {"mR": 9.0}},
+        "mean_of_languages": {"mR": 8.0},
+    }
+    facts = invented_facts.of_head(split=split).recorded()
+    one = results.headline({"mine": result("mine", facts, {protocol: numbers})})
+    assert list(one) == [name]
+    assert one[name] == {
+        "i2t R@1": 10.0,
+        "i2t R@5": 20.0,
+        "i2t R@10": 30.0,
+        "t2i R@1": 11.0,
+        "t2i R@5": 21.0,
+        "t2i R@10": 31.0,
+        "RSUM": 123.0,
+        "de mR": 7.0,
+        "en mR": 9.0,
+        "mR": 8.0,
+    }
+
+
+def test_an_entry_is_named_by_its_data_and_each_of_its_distractors() -> None:
+    def system(name: str, dataset: str, split: str) -> Any:
+        made = invented_facts.of_head(dataset=dataset, split=split)
+        return SimpleNamespace(name=name, made_from=made, split=split)
+
+    pool = system("mine", "coco", "test")
+    others = [system("x", "flickr8k", "train+val"), system("y", "flickr8k", "test")]
+    for distractors, name in (
+        ([], "mine on coco"),
+        (others[:1], "mine on coco, among flickr8k train+val"),
+        (others[1:], "mine on coco, among flickr8k test"),
+        (others, "mine on coco, among flickr8k train+val, among flickr8k test"),
+    ):
+        assert results.name_beyond(pool, distractors) == name
+    alone = System.of("mine", np.eye(2), np.arange(2), np.arange(2), np.arange(2))
+    with pytest.raises(InputError, match="does not record what made it"):
+        results.name_beyond(alone, [])

@@ -16,7 +16,7 @@ from PIL import Image
 
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.system import System
-from pipeline.run.provenance.heads import read_heads
+from pipeline.run.provenance.heads import one_per_seed, read_heads
 from pipeline.run.report import figures
 from pipeline.run.report.examples import Gallery
 from pipeline.run.report.figures.drawing import drawable
@@ -185,3 +185,36 @@ def test_captions_without_spaces_and_in_wide_letters_fit(tmp_path: Path) -> None
     texts = [text.get_text() for axes in shown.figure.axes for text in axes.texts]
     assert {text[0] for text in texts if text.endswith(" …")} == {"x", "w", drawable("中")}
     assert not {"…", ""} & set(texts)
+
+
+def test_heads_of_one_setting_are_one_for_each_seed_in_the_order_of_seeds(tmp_path: Path) -> None:
+    for name, seed in (("b", 2), ("a", 2), ("c", 10), ("d", 1)):
+        head(tmp_path, name, [1.0], seed=seed)
+    head(tmp_path, "unfinished", [1.0], seed=3, epochs=5)
+    found = read_heads(tmp_path)
+    assert [each.name for each in found] == ["a", "b", "c", "d"]  # by name
+    assert [each.name for each in one_per_seed(found)] == ["d", "a", "c"]
+    assert [each.name for each in one_per_seed(found[::-1])] == ["d", "b", "c"]
+
+
+def test_what_heads_differ_in_is_all_but_the_seed_and_what_is_ignored(tmp_path: Path) -> None:
+    head(tmp_path, "a", [1.0])
+    head(tmp_path, "seed", [1.0], seed=1)
+    head(tmp_path, "feature", [1.0], feature="grid")
+    head(tmp_path, "objective", [1.0], objective=TRIPLET)
+    head(tmp_path, "pooling", [1.0], image={"name": "mean"})
+    store = head(tmp_path, "store", [1.0])
+    forged.artefact(store, lambda content: content["facts"].update(store="another"))
+    manifest = head(tmp_path, "manifest", [1.0])
+    forged.artefact(
+        manifest, lambda content: content["made_from"]["manifest"].update(identity="another")
+    )
+    heads = {each.name: each for each in read_heads(tmp_path)}
+
+    def alike(*ignored: str) -> set[str]:
+        key = heads["a"].settings_key(*ignored)
+        return {name for name, each in heads.items() if each.settings_key(*ignored) == key}
+
+    assert alike() == {"a", "seed"}
+    assert alike("objective") == {"a", "seed", "objective"}
+    assert alike("objective", "image_pooling") == {"a", "seed", "objective", "pooling"}

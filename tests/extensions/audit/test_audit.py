@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import foreign
 import numpy as np
 import pandas as pd
 import pytest
@@ -398,3 +399,119 @@ def test_clips_are_compared_by_their_middle(tmp_path: Path) -> None:
         tables.append(made)
     found = findings(*tables)
     assert {(pair.one, pair.other, pair.by) for pair in found.doubtful} == {(1, 1, "look")}
+
+
+def of_captions(*captions: str, splits: str = "") -> Collection:
+    """A collection of images without files, one for each caption."""
+    count = len(captions)
+    return Collection(
+        name="mine",
+        folder=Path("nowhere"),
+        image_ids=np.arange(count),
+        files=[f"{row}.jpg" for row in range(count)],
+        splits=np.array([*splits] or ["train"] * count),
+        captions=[*captions],
+        caption_image=np.arange(count),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("A dog runs.", "a dog, runs!", True),
+        ("die Straße", "DIE STRASSE", True),
+        ("Σίσυφος", "ΣΊΣΥΦΟΣ", True),
+        ("a  dog", "a dog", True),
+        ("a dog", "a dogs", False),
+        ("a dog", "dog a", False),
+        ("…", "?!", False),
+        ("", "", False),
+    ],
+)
+def test_captions_are_compared_by_their_words_in_any_case(
+    one: str, other: str, equal: bool
+) -> None:
+    """A caption without words is equal to none."""
+    alone = of_captions(one, other)
+    two = prints(0, 100)
+    assert (compare(alone, alone, (two, two), 0).equal_captions == 2) == equal
+    found = compare(of_captions(one), of_captions(other), (prints(0), prints(100)), 0)
+    assert (len(found.texts), found.equal_captions) == (int(equal), int(equal))
+
+
+@pytest.mark.parametrize(
+    ("count", "listed"),
+    [
+        (2, 1),
+        (10, 45),  # 10 x 10 are as many as are listed whole
+        (11, 10),  # of one split: each with the next
+    ],
+)
+def test_of_many_copies_not_every_pair_is_listed(count: int, listed: int) -> None:
+    look = prints(*[50] * count)
+    copies = look._replace(content=["same"] * count)
+    alone = of_captions(*map(str, range(count)))
+    found = compare(alone, alone, (copies, copies), 0)
+    assert len(found.certain) == listed
+    assert {row for pair in found.certain for row in pair[:2]} == set(range(count))
+    if count == 10:
+        other = of_captions(*map(str, range(100, 100 + count)))
+        of_two = compare(alone, other, (copies, copies), 0)
+        assert len(of_two.certain) == 100
+        eleven = of_captions(*map(str, range(11)))
+        more = prints(*[50] * 11)._replace(content=["same"] * 11)
+        assert len(compare(alone, eleven, (copies, more), 0).certain) == 10 + 11 - 1
+
+
+def test_equal_captions_are_in_the_order_of_their_images_in_both_and_of_their_words() -> None:
+    one = of_captions(*"zaabcc")
+    other = of_captions(*"zzzzabcc")
+    found = compare(one, other, (prints(*range(6)), prints(*range(100, 108))), 0)
+    images = {text: len(first) + len(second) for text, first, second in found.texts}
+    assert list(images.items()) == [("z", 5), ("c", 4), ("a", 3), ("b", 2)]
+    alone = of_captions(*"zzaabbb")
+    look = prints(*range(7))
+    assert [text for text, *_ in compare(alone, alone, (look, look), 0).texts] == ["b", "a", "z"]
+
+
+@pytest.mark.parametrize(("bits", "certain"), [(0, 1), (63, 1), (64, 1), (65, 0), (256, 0)])
+def test_images_of_one_number_are_one_photograph_up_to_a_quarter_of_their_bits(
+    bits: int, certain: int
+) -> None:
+    one, other = of_captions("a"), of_captions("b")
+    one.files[0] = other.files[0] = "10000.jpg"
+    found = compare(one, other, (prints(0), prints(bits)), 0)
+    assert (len(found.certain), len(found.doubtful)) == (certain, 1 - certain)
+    if not certain:
+        assert found.doubtful[0].bits == bits
+    same = prints(0)
+    copy = prints(bits)._replace(content=same.content)  # the same file, whatever was seen of it
+    assert len(compare(one, other, (same, copy), 0).certain) == 1
+
+
+def test_pairs_that_look_alike_are_in_the_order_of_the_bits_that_differ() -> None:
+    found = compare(
+        of_captions(*"abc"),
+        of_captions(*"defg"),
+        (prints(0, 100, 200), prints(9, 103, 200, 97)),
+        16,
+    )
+    assert [(pair.bits, pair.one, pair.other) for pair in found.doubtful] == [
+        (0, 2, 2),
+        (3, 1, 1),
+        (3, 1, 3),
+        (9, 0, 0),
+    ]
+
+
+def test_a_split_has_its_own_captions_alone() -> None:
+    manifest = foreign.manifest(8, captions=2)
+    for split, count in (("train", 4), ("val", 2), ("test", 2)):
+        part = Collection.of(manifest, split)
+        expected = manifest.rows(["split", "image_id", "caption"])
+        expected = expected[expected["split"] == split]
+        assert part.captions == expected["caption"].tolist()
+        assert (len(part.files), len(part.captions)) == (count, 2 * count)
+        owners = part.image_ids[part.caption_image].tolist()
+        assert owners == expected["image_id"].tolist()
+        assert part.name == f"coco:{split}"

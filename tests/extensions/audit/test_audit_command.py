@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import foreign
+import pandas as pd
 import pytest
 
 from pipeline.extensions.audit import stage
@@ -70,3 +71,31 @@ def test_a_card_of_many_images_names_the_audit(monkeypatch: pytest.MonkeyPatch) 
     assert stage.across_splits(foreign.manifest(8, 1)) == [
         "Not compared: coco has more than 7 images; see `pipeline audit coco`."
     ]
+
+
+@pytest.mark.parametrize(("images", "most", "compared"), [(8, 8, True), (8, 7, False)])
+def test_as_many_images_as_are_compared_at_most_are_compared(
+    images: int, most: int, compared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "MOST", most)
+    lines = stage.across_splits(foreign.manifest(images, 1))
+    assert lines[0].startswith("Not compared") != compared
+
+
+@pytest.mark.parametrize(("splits", "code"), [("train train", 0), ("train test", 1)])
+def test_copies_within_a_split_are_no_leak(
+    splits: str, code: int, pipeline: Any, project: Path, scenes: Manifest
+) -> None:
+    """The sample's first image is in a data set twice: in one split, or in two."""
+    table = scenes.table[scenes.table["image_id"] == scenes.table["image_id"].iloc[0]]
+    again = table.assign(image_id=-1, caption_id=range(-len(table), 0))
+    both = pd.concat(
+        [
+            part.assign(split=split)
+            for part, split in zip((table, again), splits.split(), strict=True)
+        ]
+    )
+    Manifest(both, "twice", scenes.images_folder).save(project / "data" / "twice.parquet")
+    found, out, _ = pipeline("audit", "twice")
+    assert found == code, out
+    assert f"images of twice ({splits.split()[1]})" in out

@@ -104,3 +104,115 @@ def test_seeds_of_one_system_differ_in_nothing_else() -> None:
     ]
     digests = {made.without_seed for made in others}
     assert len(digests | same) == len(others) + 1
+
+
+def test_the_command_that_makes_a_system_again_is_the_one_that_made_it() -> None:
+    def ensemble(method: str, *weights: float) -> Any:
+        fusion = {"method": method, "weights": weights, "members": ["a", "b"]}
+        return invented_facts.ensemble("both", MEMBERS, fusion=fusion)
+
+    head = invented_facts.of_head("a")
+    papers = {"method": "mean", "weights": [1.0], "members": ["a"], "features": ["region"]}
+    of_test = invented_facts.rescored(head, "nnn", "test")
+    by_head = {"scorer": {"kind": "cross", "place": "ce"}}
+    for made, command in (
+        (ensemble("mean", 0.5, 0.5), "ensemble both --member a --member b"),
+        (
+            ensemble("mean", 0.25, 0.75),
+            "ensemble both --member a --member b --weight 0.25 --weight 0.75",
+        ),
+        (ensemble("rank", 0.5, 0.5), "ensemble both --member a --member b --fusion rank"),
+        (
+            ensemble("combmnz", 0.25, 0.75),
+            "ensemble both --member a --member b --weight 0.25 --weight 0.75 --fusion combmnz",
+        ),
+        (
+            invented_facts.ensemble("R", MEMBERS[:1], fusion=papers),
+            "ensemble R --recipe vse2ad --text bigru --seed 0",
+        ),
+        (invented_facts.rescored(head), "rescore source --by csls"),
+        (
+            of_test.changed(options={"bank": "test"}),
+            "rescore source --by nnn --bank test",
+        ),
+        (
+            invented_facts.reranked(head),
+            "rerank --retriever retriever --with another --name mine",
+        ),
+        (
+            invented_facts.reranked(head, **by_head),
+            "rerank --retriever retriever --with cross:ce --name mine",
+        ),
+    ):
+        assert made.made_again("mine")[1] == command
+
+
+def test_a_system_has_seen_the_queries_if_any_of_its_steps_or_its_scorer_has() -> None:
+    """Tables mark it and never print it in bold."""
+    head = invented_facts.of_head("a")
+    seen = invented_facts.rescored(head, "nnn", "test")
+    not_seen = invented_facts.rescored(head, "nnn", "train")
+    by_seen = {"scorer": {"steps": [{"name": "nnn", "bank": "test"}, {"name": "csls"}]}}
+    by_other = {"scorer": {"steps": [{"name": "nnn", "bank": "train"}]}}
+    for made, expected in (
+        (head, False),
+        (seen, True),
+        (not_seen, False),
+        (invented_facts.reranked(seen), True),
+        (invented_facts.rescored(seen, "nnn", "train"), True),
+        (invented_facts.rescored(not_seen, "nnn", "test"), True),
+        (invented_facts.reranked(head, **by_seen), True),
+        (invented_facts.reranked(head, **by_other), False),
+        (invented_facts.rescored(invented_facts.reranked(head, **by_seen)), True),
+        (invented_facts.ensemble("both", MEMBERS, sees_queries=True), True),
+        (invented_facts.ensemble("both", MEMBERS), False),
+    ):
+        assert made.has_seen_queries == expected, made.steps
+
+
+def test_what_was_done_first_to_scores_tells_systems_apart() -> None:
+    """Of two systems whose last steps are the same."""
+    head = invented_facts.of_head("a")
+    firsts = [head, invented_facts.rescored(head), invented_facts.rescored(head, k=3)]
+    last = [invented_facts.rescored(first, "nnn").without_seed for first in firsts]
+    last += [invented_facts.reranked(first).without_seed for first in firsts]
+    assert len({*last}) == len(last)
+
+
+def test_members_of_one_system_differ_in_nothing_that_made_them_but_the_seed() -> None:
+    mine = facts.Member(head="a", store="s", weights="w", vocabulary="v", settings={"k": 1})
+    for other, said in (
+        ({}, ""),
+        ({"head": "b", "checkpoint": "c", "content": "d"}, ""),
+        ({"store": "t"}, "other features"),
+        ({"weights": "x"}, "another network behind them"),
+        ({"vocabulary": "u"}, "other words"),
+        ({"settings": {"k": 2}}, "k 1 and 2"),
+        ({"store": "t", "vocabulary": "u"}, "other features, other words"),
+    ):
+        changed = mine.changed(**other)
+        assert facts.differences([mine], [changed]) == said
+        # Each of them once, however many members differ in it.
+        assert facts.differences([mine, mine], [changed, changed]) == said
+    assert facts.differences([mine], [mine, mine]) == "1 members and 2"
+
+
+def test_a_dual_encoder_is_the_same_system_wherever_its_files_lie() -> None:
+    def of(**encoder: Any) -> dict[str, Any]:
+        return facts.Member(head="a", encoder={"title": "CLIP", **encoder}).of_all_seeds
+
+    assert of(place="/one") == of(place="/other") == of()
+    assert of(tuned_on="flickr8k") != of()
+    assert of(usage={"prompt": "a {}"}) != of()
+
+
+def test_all_that_was_left_out_is_said_with_its_reason() -> None:
+    for lacks, left_out, said in (
+        ({}, [], {}),
+        ({"no caption": 2}, [], {"no caption": 2}),
+        ({}, [5, 7], {"images that a member lacks": 2}),
+        ({"no caption": 2}, [5], {"no caption": 2, "images that a member lacks": 1}),
+    ):
+        made = invented_facts.ensemble("both", MEMBERS, lacks=lacks, left_out=left_out)
+        assert made.reasons_left_out == said
+        assert invented_facts.rescored(made).reasons_left_out == said

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -145,3 +146,43 @@ def test_the_rank_of_what_is_not_listed_is_left_out_of_a_table_of_queries(tmp_pa
         assert table["rank"].iloc[0] == 2, name
         assert table["rank"].isna().tolist() == [False, True], name
         assert table["R@10"].tolist() == [1, 0], name
+
+
+@pytest.mark.parametrize(
+    ("ties", "rank", "hits"),
+    [("optimistic", 1, 1), ("expected", 1.5, 0.5), ("pessimistic", 2, 0)],
+)
+def test_a_table_of_queries_counts_ties_as_its_numbers_do(
+    ties: Any, rank: float, hits: float
+) -> None:
+    """Each of two images ties with the other; the mean of the table is the recall."""
+    system = System.of("tied", np.zeros((2, 2)), np.arange(2), np.arange(2), np.arange(2))
+    measured = measure(system, "all", ties, SETTINGS)
+    table = query_table([measured])
+    for way in ("i2t", "t2i"):
+        queries = table[table["direction"] == way]
+        assert queries["rank"].tolist() == [rank, rank]
+        assert queries["tied"].tolist() == [1, 1]
+        for k, expected in ((1, hits), (5, 1), (10, 1)):
+            assert queries[f"R@{k}"].tolist() == [expected, expected], k
+            assert measured.numbers[way][f"R@{k}"] == 100 * queries[f"R@{k}"].mean()
+
+
+def test_queries_of_several_languages_and_protocols_are_put_side_by_side_one_by_one(
+    rng: np.random.Generator, tmp_path: Path
+) -> None:
+    systems = [pool(rng), pool(rng)]
+    protocols = ("all", Protocol("halves", folds=2))
+    tables = []
+    for name, system in zip(("one", "two"), systems, strict=True):
+        by_protocol = [measure(system, rules, "expected", SETTINGS) for rules in protocols]
+        tables.append(query_table(by_protocol, name))
+    write_query_tables(tmp_path / "queries.csv", tables)
+    whole = pd.read_csv(tmp_path / "queries.csv", keep_default_na=False)
+    # In each protocol 6 images and 24 captions, of all captions and of two languages.
+    assert len(whole) == 2 * (6 + 24 + 2 * 6 + 24) == len(tables[0])
+    keys = ["protocol", "language", "direction", "fold", "query"]
+    for name, table in zip(("one", "two"), tables, strict=True):
+        found = whole.set_index(keys)[f"{name} rank"].sort_index()
+        expected = table.set_index(keys)[f"{name} rank"].sort_index()
+        pd.testing.assert_series_equal(found.astype(float), expected.astype(float))

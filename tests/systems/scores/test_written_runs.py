@@ -29,3 +29,26 @@ def test_a_run_lists_the_best_of_each_query_with_ranks_from_1(tmp_path: Path) ->
         runs.write(tmp_path / name, system, 2, 0, 1)
     assert (tmp_path / "run.txt").read_text().splitlines() == lines
     assert json.loads((tmp_path / "run.json").read_text()) == best
+
+
+def test_ranks_are_what_numbers_the_candidates_of_every_query_of_both_directions() -> None:
+    """Scores of one direction that happen to look so do not turn those of the other."""
+
+    def run(*scores: float) -> runs.Run:
+        of_all = np.tile(scores, 20)  # fewer lists would say nothing
+        query = np.arange(len(of_all)) // 3
+        return runs.Run(query, np.arange(len(of_all)), of_all)
+
+    numbered, scored = run(1, 2, 3, 1, 2, 3), run(0.9, 0.5, 0.2, 0.8, 0.7, 0.1)
+    none = run()
+    for parts, are_ranks in (
+        ([numbered, numbered], True),
+        ([numbered, none], True),
+        ([none, numbered], True),
+        ([scored, scored], False),
+        ([numbered, scored], False),
+        ([scored, numbered], False),
+        ([run(1, 2, 3, 3, 2, 1), none], False),
+        ([none, none], False),
+    ):
+        assert runs._are_ranks(parts) == are_ranks

@@ -360,3 +360,56 @@ def test_two_files_of_different_pools_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=re.escape(said)):
             run(tmp_path, "compare", one, other)
     assert run(tmp_path, "compare", "numbered.npz", "silent.npz")[0]["RSUM"]["difference"] == 0
+
+
+@pytest.mark.parametrize(
+    ("corner", "of_rows"),
+    [
+        ("", "image"),
+        ("id", "image"),
+        ("image_id", "image"),
+        ("caption_id", "caption"),
+        ("Caption-ID", "caption"),
+        ("query", "caption"),
+        ("qid", "caption"),
+        ("query-id", "caption"),
+    ],
+)
+def test_the_corner_of_a_table_says_what_its_rows_are(
+    corner: str, of_rows: str, tmp_path: Path
+) -> None:
+    """Two rows of three numbers: of images, or of the queries that rank images."""
+    path = tmp_path / "scores.csv"
+    path.write_text(f"{corner},x,y,z\nr,1.5,2.5,3.5\ns,4.5,5.5,6.5\n")
+    found = table.read_text(path)
+    assert found is not None
+    numbers = np.array([[1.5, 2.5, 3.5], [4.5, 5.5, 6.5]])
+    rows, columns = ["r", "s"], ["x", "y", "z"]
+    expected = (numbers, rows, columns)
+    if of_rows == "caption":
+        expected = (numbers.T, columns, rows)
+    read = [found.arrays[name].read() for name in ("", "image_ids", "caption_ids")]
+    np.testing.assert_array_equal(read[0], expected[0])
+    assert [read[1].tolist(), read[2].tolist()] == [*expected[1:]]
+    assert found.title.startswith(f"a table with a row for each {of_rows}")
+
+
+@pytest.mark.parametrize(
+    ("names", "are_ids"),
+    [
+        (["0", "1", "2"], False),
+        (["1", "2", "3"], True),
+        (["2", "1", "0"], True),
+        (["0", "1", "3"], True),
+    ],
+)
+def test_columns_of_parquet_that_are_numbered_from_0_have_no_ids(
+    names: list[str], are_ids: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "scores.parquet"
+    columns = {name: [float(place), 5.5] for place, name in enumerate(names)}
+    parquet.write_table(pa.table(columns), path)
+    found = table.read_parquet(path)
+    assert found is not None
+    ids = found.arrays["caption_ids"].read().tolist() if "caption_ids" in found.arrays else None
+    assert ids == (names if are_ids else None)
