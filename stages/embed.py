@@ -153,7 +153,7 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
                             rows = first_rows[piece.split][at] + getattr(piece, side)
                             vectors[at][rows] = arrays[side]
             stored.remove()
-        return "\n".join([asked.summary(parts), *unknown.summaries(parts, words)])
+        return "\n".join([asked.summary(parts) + bar.kept, *unknown.summaries(parts, words)])
 
     unless_up_to_date(path, request, made_from, embed)
 
@@ -204,7 +204,7 @@ def _by_encoder(asked: _Asked, encoder: Encoder, images: Path | None, batch_size
         total = sum(len(part.image_ids) for part in parts)
         with Progress(path.stem, "image", total) as bar:
             embedding.embed(path, draft, opened, job, facts_of, place, bar.piece)
-        lines = [asked.summary(parts)]
+        lines = [asked.summary(parts) + bar.kept]
         (member,) = made.read(draft.facts).members
         for split, counts in member.splits.items():
             lines += opened.notes_on_cut(counts["cut_captions"], counts["captions"], f" of {split}")

@@ -115,7 +115,8 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
     if not outcome.failed and os.access(store, os.W_OK):
         target.finish(job.images_folder, began)
     if outcome.extracted:
-        said = f"{store}: {counted(outcome.extracted, job.noun)} extracted"
+        kept = f"{outcome.kept:,} kept, " if outcome.kept else ""
+        said = f"{store}: {kept}{counted(outcome.extracted, job.noun)} extracted"
     elif outcome.tried:
         said = f"{store}: nothing extracted"
     else:

@@ -39,6 +39,7 @@ class Progress:
         self.what = what
         self.total = total
         self.done = 0.0
+        self._kept = 0.0  # by an earlier run, see `piece`
         self._note = ""
         self.units = f"{unit}s"
         if unit.endswith("y"):
@@ -104,9 +105,17 @@ class Progress:
     def piece(self, count: float, before: bool) -> None:
         """Add finished units of an earlier run (before) or of this one."""
         if before:
+            self._kept += count
             self.resume(self.done + count, self.total or 0)
         else:
             self.update(count)
+
+    @property
+    def kept(self) -> str:
+        """What an interrupted run had finished, as the end of a line: "; 2,048 images kept"."""
+        if not self._kept:
+            return ""
+        return f"; {self._kept:,.0f} {self.units} kept from an interrupted run"
 
     def step(self, what: str) -> None:
         self.note(what)

@@ -131,7 +131,7 @@ def _score(
             layout.write(draft, [Matrix(pieces.matrix(computed, split))], split, made)
         finished.remove()
     captions = counted(len(split.captions), "caption")
-    scored = f"{len(split.image_ids)} {noun}s x {captions} of {split.name}"
+    scored = f"{len(split.image_ids)} {noun}s x {captions} of {split.name}{bar.kept}"
     return "\n".join([scored, *unknown.summaries([split], words)])
 
 

@@ -172,7 +172,8 @@ def test_an_interrupted_run_goes_on(pipeline: Any, monkeypatch: pytest.MonkeyPat
         "00001.npz",
     ]
     monkeypatch.setattr(pieces, "embed_images", lambda *given: done.append(-1) or original(*given))
-    assert pipeline(*command, "cut.zarr")[0] == 0
+    code, out, _ = pipeline(*command, "cut.zarr")
+    assert (code, "; 12 images kept from an interrupted run" in " ".join(out.split())) == (0, True)
     assert done == [6, 6, -1, -1, -1]  # train 16: 6, 6, 4; val 4; test 4
     assert tree(Path("cut.zarr")) == tree(Path("whole.zarr"))
     assert not Path("cut.zarr.pieces").exists()

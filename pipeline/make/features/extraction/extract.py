@@ -46,6 +46,7 @@ class ExtractionOutcome:
     extracted: int  # how many images or captions were extracted now, without those that failed
     failed: dict[int, str]  # place in the manifest -> reason, of all that failed in the store
     tried: int = 0  # how many were extracted or failed now
+    kept: int = 0  # how many of those asked for were in the store already
 
 
 def extract(
@@ -92,7 +93,11 @@ def extract(
         )
     is_tried = np.isin(rows, todo.computed)
     failed_now = int(is_tried[list(failed)].sum())
-    return ExtractionOutcome(todo.count - failed_now, failed, todo.count)
+    is_kept = ~is_tried
+    if wanted.chosen is not None:
+        is_kept &= wanted.chosen
+    is_kept[list(failed)] = False
+    return ExtractionOutcome(todo.count - failed_now, failed, todo.count, int(is_kept.sum()))
 
 
 def _record_place(store: Path, place: dict[str, str]) -> None:
