@@ -241,7 +241,7 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(
     )
     assert (
         f"is reranked with scores of an older {G} than the current one; run `pipeline rerank --retriever {R} "
-        f"--with {G} --name {NEW}` again" in refused("evaluate", *run)
+        f"--with {G} --k 5 --name {NEW}` again" in refused("evaluate", *run)
     )
     assert pipeline(*RERANK, "--k", "5", "--if-changed", "redo")[0] == 0
     assert measured(pipeline, NEW)
@@ -342,7 +342,8 @@ def test_the_command_that_makes_a_system_again_names_its_scorer(
     scorer: dict[str, str], asked: str
 ) -> None:
     made = invented_facts.reranked(Unknown(), retriever=R, scorer=scorer)
-    assert made.made_again("mine")[1] == f"rerank --retriever {R} --with {asked} --name mine"
+    command = f"rerank --retriever {R} --with {asked} --k 20 --name mine"
+    assert made.made_again("mine")[1] == command
 
 
 def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(

@@ -123,6 +123,10 @@ def test_the_command_that_makes_a_system_again_is_the_one_that_made_it() -> None
         ),
         (ensemble("rank", 0.5, 0.5), "ensemble both --member a --member b --fusion rank"),
         (
+            ensemble("mean", 0.5, 0.5).changed(left_out=[7]),
+            "ensemble both --member a --member b --keep-common",
+        ),
+        (
             ensemble("combmnz", 0.25, 0.75),
             "ensemble both --member a --member b --weight 0.25 --weight 0.75 --fusion combmnz",
         ),
@@ -137,11 +141,16 @@ def test_the_command_that_makes_a_system_again_is_the_one_that_made_it() -> None
         ),
         (
             invented_facts.reranked(head),
-            "rerank --retriever retriever --with another --name mine",
+            "rerank --retriever retriever --with another --k 20 --name mine",
         ),
         (
             invented_facts.reranked(head, **by_head),
-            "rerank --retriever retriever --with cross:ce --name mine",
+            "rerank --retriever retriever --with cross:ce --k 20 --name mine",
+        ),
+        (
+            invented_facts.reranked(head, k="all", combine="norm_add", weight=0.35),
+            "rerank --retriever retriever --with another --k all --combine norm_add --weight 0.35 "
+            "--name mine",
         ),
     ):
         assert made.made_again("mine")[1] == command

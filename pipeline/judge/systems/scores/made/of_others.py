@@ -112,6 +112,8 @@ class Ensemble(MadeOfOthers):
                 command += f" --weight {weight:g}"
         if self.fusion.method != "mean":
             command += f" --fusion {self.fusion.method}"
+        if self.left_out:
+            command += " --keep-common"
         return "an ensemble", command
 
 
@@ -229,8 +231,10 @@ class Reranked(OfAnother):
 
     def made_again(self, name: str) -> tuple[str, str]:
         """Name the command that reranks the retriever again, see `MadeOfOthers.made_again`."""
-        command = f"rerank --retriever {self.retriever} --with {self.scorer.asked} --name {name}"
-        return "reranked with scores", command
+        command = f"rerank --retriever {self.retriever} --with {self.scorer.asked} --k {self.k}"
+        if self.combine != "scorer":
+            command += f" --combine {self.combine} --weight {self.weight:g}"
+        return "reranked with scores", f"{command} --name {name}"
 
 
 _OF_ANY_KIND: TypeAdapter[Made] = TypeAdapter(
