@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import invented_facts
 import numpy as np
 import packed
 import pytest
@@ -212,6 +213,30 @@ def test_each_split_is_described_by_its_own_pieces(monkeypatch: pytest.MonkeyPat
             "content": digest([*images]),
         }
     assert embedding._described(splits, iter(pieces)) == (expected, 7)
+
+
+def test_a_split_of_a_heads_vectors_is_without_images_that_it_could_not_read(
+    scenes: Manifest,
+) -> None:
+    whole = scenes.split("test")
+    made = invented_facts.of_head(
+        "mine", dataset="sample", trained_on="other", manifest=scenes.digest
+    )
+    made = made.changed(member=made.member.changed(splits={"test": {}, "val": {}}))
+    failed = [int(whole.image_ids[1]), int(whole.image_ids[-1])]
+    embedded: Any = SimpleNamespace(
+        made_from=made,
+        path=Path("mine.zarr"),
+        image_ids=np.array([each for each in whole.image_ids if each not in failed]),
+        vectors_of=lambda side, ids, again: ids,
+    )
+    read = record.of_split(embedded, scenes, "test")
+    assert read.images.tolist() == [each for each in whole.image_ids if each not in failed]
+    table = scenes.table
+    others = table[(table["split"] == "test") & ~table["image_id"].isin(failed)]
+    assert sorted(read.captions.tolist()) == sorted(others["caption_id"])
+    assert read.made_from.split == "test"
+    assert read.split.image_ids.tolist() == read.images.tolist()
 
 
 @pytest.mark.specification

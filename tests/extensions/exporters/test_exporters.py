@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unicodedata import normalize
 from unittest import mock
@@ -34,9 +35,10 @@ from pipeline.make import training
 from pipeline.make.features import extraction
 from pipeline.make.features.extractors import Runtime
 from pipeline.make.features.store import FeatureStore
-from pipeline.make.heads import pooling as poolings
+from pipeline.make.heads import Backbone, pooling as poolings
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.make.heads.sides import Side
+from pipeline.make.heads.two_tower import TwoTower
 from pipeline.make.text.bigru import BiGRUText
 from pipeline.make.text.tokens import encode
 from pipeline.make.text.vocabulary import Vocabulary
@@ -301,6 +303,20 @@ def test_what_the_other_library_lacks_is_one_line(
         InputError, match="its architecture late compares pairs; heads of two towers"
     ):
         export(tmp_path / "late", "onnx", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_head_that_reads_photographs_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = TwoTower.__new__(TwoTower)
+    nn.Module.__init__(model)
+    model.backbone = Backbone("grid", nn.Identity(), nn.Identity())
+    head = SimpleNamespace(model=model)
+    monkeypatch.setattr(training.Head, "open", lambda folder: head)
+    for to in ("onnx", "sentence-transformers"):
+        with pytest.raises(InputError, match=r"mine: .* by a network of its own"):
+            export(tmp_path / "mine", to, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,11 @@ def test_what_is_chosen_and_written(clips: Path) -> None:
     texts, links = own_data.files(data, clips, captions, None)
     card = yaml.safe_load(texts["manifests/mine.yaml"])
     assert (card["kind"], links[card["images"]]) == ("video", clips)
+    header, *lines = csv.reader(io.StringIO(texts[card["annotations"]]))
+    assert header == ["video", "caption", "split", "start", "end"]
+    written = {(file, caption, start, end) for file, caption, _, start, end in lines}
+    with captions.open(encoding="utf-8") as given:
+        assert written == {tuple(row) for row in list(csv.reader(given))[1:]}
     (clips.parent / "drawn.csv").write_text(texts[card["annotations"]], encoding="utf-8")
     again = manifest.build(
         "mine", clips, clips.parent / "drawn.csv", manifest.Reading(kind="video")

@@ -134,6 +134,17 @@ def test_a_photograph_that_is_not_known_is_that_of_no_row(tmp_path: Path) -> Non
     assert rows.tolist() == [ABSENT, 1, ABSENT]
 
 
+def test_photographs_of_every_finished_shard_are_known(tmp_path: Path) -> None:
+    store = tmp_path / "s.zarr"
+    layout = made(store, 3 * SHARD, 0).layout
+    for shard, sources in ((0, {0: "a", 1: "b"}), (2, {2 * SHARD: "c"})):
+        entry = ledger.LedgerEntry(shard, shard * SHARD, SHARD, {}, {}, sources, {}, "")
+        ledger.write(store, entry)
+    assert ledger.sources(store, layout) == {0: "a", 1: "b", 2 * SHARD: "c"}
+    rows = ledger.rows_of_sources(store, layout, ["c", "b", "none", "a"])
+    assert rows.tolist() == [2 * SHARD, 1, ABSENT, 0]
+
+
 def test_equal_photographs_have_a_row_each_in_the_order_of_the_rows() -> None:
     recorded = np.array(["a", "a", "b", "a", ""], object)
     for rows, wanted, expected in (

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pipeline.foundation.manifest.sample import scenes, shapes
+from pipeline.foundation.manifest.sample.backdrops import Backdrop
 from pipeline.foundation.manifest.sample.paint import paint
 from pipeline.foundation.manifest.sample.scenes import Scene, Slot, Thing, compose
 
@@ -103,3 +104,22 @@ def test_a_picture_looks_the_same_at_every_size() -> None:
         small = np.asarray(paint(scene, 64, np.random.default_rng(5)), np.float32)
         large = paint(scene, 128, np.random.default_rng(5)).reduce(2)
         assert np.abs(small - np.asarray(large, np.float32)).mean() < 4
+
+
+def test_a_planets_ring_goes_before_and_behind_it() -> None:
+    backdrop = Backdrop(200, scene_with(), np.random.default_rng(0))
+    backdrop.planet([0.5])
+    radius = 0.085
+
+    def at(x: float, y: float) -> np.ndarray:
+        """The colour at a place in radii from the planet's middle."""
+        row, column = ((0.14 + y * radius), (0.5 + x * radius))
+        return backdrop.pixels[:, round(row * backdrop.side), round(column * backdrop.side)]
+
+    sand = 0.85 * np.array([0.88, 0.80, 0.68])
+    for x in (-1.65, 1.65):  # the ring's ends, on black
+        np.testing.assert_allclose(at(x, -0.25 * x), sand, atol=0.02)
+        assert not at(x, 0.25 * x).any()
+    front, behind = at(0, 0.36), at(0, -0.36)
+    assert (front > sand).all()  # over the planet's own colour
+    assert (behind[2] < 0.5) and (behind[2] > 0.3)

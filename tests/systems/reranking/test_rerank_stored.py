@@ -22,7 +22,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems import reranking
 from pipeline.judge.systems.requests import RerankRequest
-from pipeline.judge.systems.reranking import shards, tuning
+from pipeline.judge.systems.reranking import record, shards, tuning
 from pipeline.judge.systems.reranking.base import PairSource, identity
 from pipeline.judge.systems.reranking.candidates import Pairs
 from pipeline.judge.systems.reranking.record import made_from
@@ -439,3 +439,16 @@ def test_a_head_that_scores_pairs_is_opened_as_what_it_is(tmp_path: Path) -> Non
         assert reranking.resolve(f"{kind}:mine", source) == (kind, "mine")
     with pytest.raises(InputError, match="no scorer 'none' for sample"):
         reranking.resolve("none", source)
+
+
+def test_a_scorer_is_recorded_with_its_options_and_not_with_what_is_joined() -> None:
+    own = {"checkpoint": "c", "series": "mine", "mine": 7}
+    joined = {"members": [], "features": {"grid": "grid2"}, "untrained": ["text"]}
+    scorer: Any = SimpleNamespace(made_from={**own, **joined, "kind": "x"}, gives_logits=False)
+    for options in ({}, {"logits": True, "depth": 3}):
+        request: Any = SimpleNamespace(scorer=("cross", "late"), options=options)
+        recorded = record._described(scorer, "there/late", request).recorded()
+        identity = recorded.pop("made_from")
+        assert identity == record.identity(scorer)
+        place = {"kind": "cross", "name": "late", "place": "there/late"}
+        assert recorded == {**own, **place, **({"options": options} if options else {})}

@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.retrieval import mistakes
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign.arrays import Array, of_values
 from pipeline.judge.systems.scores.judged import Columns, notes_of_vectors
 
 IMAGES = 30
@@ -483,3 +484,19 @@ def test_blanks_around_the_cells_of_a_table_are_no_part_of_ids(tmp_path: Path) -
         lines.append(f" {name} ,{','.join(map(str, scores))}")
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     assert opened(tmp_path, "a.csv").caption_image.tolist() == MIXED.tolist()
+
+
+def test_single_numbers_of_numpy_in_a_list_are_its_values() -> None:
+    for values, stored, expected in (
+        ([np.array(3), np.array(1)], "int64", [3, 1]),
+        ([np.int32(3), 1, np.array(2)], "int64", [3, 1, 2]),
+        ([np.float32(0.5), np.array(1.5), 2], "float64", [0.5, 1.5, 2.0]),
+        ([Array.of(np.array(7)), Array.of(np.array(9))], "int64", [7, 9]),
+        ([np.array(True), np.bool_(False)], "bool", [True, False]),
+    ):
+        read = of_values(values, "numbers", "a.pkl")
+        assert (read.stored, read.shape, read.keys) == (stored, (len(values),), None)
+        assert read.read().tolist() == expected
+        keyed = of_values(values, "numbers", "a.pkl", [*range(5, 5 + len(values))])
+        assert keyed.keys is not None
+        assert keyed.keys.tolist() == [*range(5, 5 + len(values))]
