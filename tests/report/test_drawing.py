@@ -505,7 +505,7 @@ def test_a_cell_of_the_grid_is_the_mean_over_its_seeds_in_ink_that_is_read(tmp_p
     """White on dark cells, black on light ones: by the middle between the least and the
     greatest.
     """
-    values = {("max", "max"): 10.0, ("max", "mean"): 48.0, ("mean", "max"): 62.0}
+    values = {("max", "max"): 10.0, ("max", "mean"): 20.0, ("mean", "max"): 47.0}
     values["mean", "mean"] = 90.0
     for (image, text), rsum in values.items():
         for seed, apart in ((0, -5.0), (1, 2.0), (2, 3.0)):
@@ -514,7 +514,7 @@ def test_a_cell_of_the_grid_is_the_mean_over_its_seeds_in_ink_that_is_read(tmp_p
             head(tmp_path, name, [rsum + apart], seed=seed, **poolings)  # type: ignore[arg-type]
     axes = draw("kmax_grid", tmp_path).figure.axes[0]
     drawn = {text.get_text(): text.get_color() for text in axes.texts}
-    assert drawn == {"10.0": "white", "48.0": "white", "62.0": "black", "90.0": "black"}
+    assert drawn == {"10.0": "white", "20.0": "white", "47.0": "white", "90.0": "black"}
 
 
 def test_the_grid_is_of_the_run_though_others_trained_more_cells(tmp_path: Path) -> None:
@@ -556,3 +556,13 @@ def test_each_system_has_the_same_line_in_every_figure_of_times(tmp_path: Path) 
     ):
         assert drawn[label].get_ydata().tolist() == [pool[column] for pool in pools]
         assert drawn[label].get_color() == LINES[number]["color"]
+
+
+def test_the_running_mean_of_negatives_is_over_the_steps_around_each(tmp_path: Path) -> None:
+    """Of 100 steps over five: two before and two after, fewer at the ends."""
+    values = [float(63 - step % 7 - step // 10) for step in range(100)]
+    head(tmp_path, "a", [1], negatives=[values])
+    drawing = draw("negatives", tmp_path)
+    expected = [np.mean(values[max(0, step - 2) : step + 3]) for step in range(100)]
+    np.testing.assert_allclose(drawing.numbers["mean"], expected)
+    assert "mean over the 5 steps around each" in drawing.caption

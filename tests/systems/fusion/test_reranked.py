@@ -5,10 +5,12 @@ ties kept.
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from pathlib import Path
 
 import invented_facts
 import numpy as np
 import pytest
+import zarr
 
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import evaluate
@@ -24,6 +26,7 @@ from pipeline.judge.systems.scores.reranked import (
     Reranked,
     Scored,
     _are_candidates,
+    read,
     source,
 )
 from pipeline.judge.systems.scores.system import System
@@ -365,3 +368,26 @@ def test_copies_below_the_candidates_tie_though_their_scores_are_rounded(name: s
         np.testing.assert_array_equal(cells[:, 5], cells[:, 2])
     else:
         np.testing.assert_array_equal(cells[4], cells[1])
+
+
+@pytest.mark.parametrize("what", ["retrieved", "scores"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_stored_candidates_without_a_finite_score_are_refused(what: str, value: float) -> None:
+    group = zarr.create_group({})
+    ids = {"image_ids": np.arange(2), "caption_ids": np.arange(3)}
+    for name, array in ids.items():
+        group.create_array(name, data=array)
+    for way, queries in (("i2t", 2), ("t2i", 3)):
+        for part, dtype in (("candidates", np.int64), ("retrieved", float), ("scores", np.float32)):
+            array = np.ones((queries, 1), dtype)
+            group.create_array(f"{way}_{part}", data=array)
+    found = read(Path("s.zarr"), group)
+    assert {name: each.places.shape for name, each in found.items()} == {
+        "i2t": (2, 1),
+        "t2i": (3, 1),
+    }
+    group[f"t2i_{what}"][1] = value  # type: ignore[index]
+    with pytest.raises(
+        InputError, match=r"s\.zarr: its candidates t2i do not fit its 2 images and 3"
+    ):
+        read(Path("s.zarr"), group)

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from pipeline.foundation.evaluation.retrieval import Lists, Relevance, mistakes, rank
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign import open_system, top_lists
 from pipeline.judge.systems.scores.judged import Columns
 
 IMAGES, EACH, BEST = 20, 2, 6
@@ -372,3 +372,27 @@ def test_padding_of_a_short_list_is_no_candidate(tmp_path: Path) -> None:
         image = caption // EACH
         if image in candidates:
             assert ranks[caption] == 1 + candidates.index(image)
+
+
+@pytest.mark.parametrize(
+    ("queries", "largest", "each", "found"),
+    [
+        (10, 1, 5, "t2i"),  # captions of two images
+        (10, 2, 5, "i2t"),  # a third image has no captions among them
+        (10, 49, 5, "i2t"),
+        (7, 0, 5, "i2t"),  # no number of captions
+        (10, 9, 1, None),  # as many images as captions
+        (10, 3, 1, None),
+    ],
+)
+def test_which_side_asks_follows_from_the_number_of_lists_or_must_be_said(
+    queries: int, largest: int, each: int, found: str | None
+) -> None:
+    candidates = np.full((queries, 2), largest)
+    sides = top_lists.Sides(top_lists.Given())
+    columns = Columns(captions_per_image=each)
+    if found is not None:
+        assert top_lists._direction(Path("a.npz"), candidates, sides, columns) == found
+        return
+    with pytest.raises(InputError, match="10 images and 10 captions; name the arrays i2t_ids"):
+        top_lists._direction(Path("a.npz"), candidates, sides, columns)
