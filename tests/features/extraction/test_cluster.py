@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -104,6 +105,32 @@ def test_a_worker_that_does_not_see_the_store_is_named(
     who = rf"worker \S+ on {re.escape(socket.gethostname())}: {re.escape(str(job.store))}: no such folder there"
     with cluster.running(there.scheduler_address) as workers, pytest.raises(InputError, match=who):
         extraction.extract(job, workers, on_start=lambda images: shutil.rmtree(job.store))
+
+
+def test_a_folder_is_the_same_one_wherever_a_worker_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_out = []
+
+    def hand_out(function: Any, first: Any, waiting: Any, running: int) -> list[Any]:
+        handed_out.append(function)
+        return []
+
+    class Done(list[Any]):
+        futures = ()
+
+    monkeypatch.setattr("distributed.as_completed", Done)
+    client: Any = SimpleNamespace(cancel=lambda futures: None)
+    executor = cluster.DaskExecutor(client, elsewhere=False)
+    monkeypatch.setattr(executor, "_hand_out", hand_out)
+    (tmp_path / "here" / "store").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    assert list(executor.each(max, [], Path("store"))) == []
+    monkeypatch.chdir(tmp_path)
+    assert handed_out.pop()(3, 5) == 5
+    assert list(executor.each(max, [], Path("here", "gone"))) == []
+    with pytest.raises(InputError, match=f"^{tmp_path}/here/gone: no such folder there"):
+        handed_out.pop()(3, 5)
 
 
 def no_file_larger_than(size: int) -> int:

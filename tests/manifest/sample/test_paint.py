@@ -122,4 +122,4 @@ def test_a_planets_ring_goes_before_and_behind_it() -> None:
         assert not at(x, 0.25 * x).any()
     front, behind = at(0, 0.36), at(0, -0.36)
     assert (front > sand).all()  # over the planet's own colour
-    assert (behind[2] < 0.5) and (behind[2] > 0.3)
+    assert 0.3 < behind[2] < 0.5
