@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import built, everything, headlines, system, texts
+from invented import built, everything, headlines, read_metrics, system, texts
 
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation.metrics import STATISTICS
@@ -15,7 +15,9 @@ from pipeline.judge.tables import published
 from pipeline.judge.tables.table import TableRequest
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.run.report import tables
+from pipeline.run.report.measured import Results
 from pipeline.run.report.tables.ablations import ABLATIONS, TABLES
+from stages.paper import _missing_rows
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PRINTED = {
@@ -230,6 +232,50 @@ def test_each_recipe_of_an_ablation_has_a_row_of_its_own(name: str, recipe: str)
 def test_other_recipes_are_left_out(name: str, recipe: str) -> None:
     measured = system("coco", "coco_5k", recipe=recipe)
     assert texts(built(name, measured).panels[0]) == texts(built(name, {}).panels[0])
+
+
+def test_a_recipe_that_differs_in_its_poolings_alone_has_a_row_whatever_its_name() -> None:
+    vse2ad = SETTINGS.recipe("vse2ad").recorded()
+    both = {"image_pooling": {"name": "max"}, "text_pooling": {"name": "max"}}
+    cases: dict[str, tuple[dict[str, Any], str | None]] = {
+        "both": (both, "MaxPool"),
+        "images": ({"image_pooling": {"name": "kmax", "k": 3}}, "K-MaxPool–AdPool"),
+        "own": ({"image_pooling": {"name": "adpool", "token": False}}, None),
+        "rate": ({**both, "learning_rate": 0.1}, None),
+        "epochs": ({**both, "epochs": 99}, "MaxPool"),
+    }
+    published = texts(built("vse2ad_table4", {}).panels[0])
+    for name, (changes, label) in cases.items():
+        measured = system("coco", "coco_5k", recipe=f"my_{name}", settings=vse2ad | changes)
+        rows = texts(built("vse2ad_table4", measured).panels[0])[len(published) :]
+        assert [row[0] for row in rows] == ([] if label is None else [label]), name
+    # Where a project changes the method itself, its recipes build on that.
+    changed = vse2ad | {"learning_rate": 0.1}
+    measured = system("coco", "coco_5k", settings=changed)
+    measured |= system("coco", "coco_5k", recipe="mine", settings=changed | both)
+    rows = texts(built("vse2ad_table4", measured).panels[0])[len(published) :]
+    assert [row[0] for row in rows] == ["AdPool", "MaxPool"]
+
+
+def test_a_table_names_the_recipes_that_are_not_measured_and_what_makes_their_rows() -> None:
+    mine = SETTINGS.recipe("vse2ad-gpo").model_copy(update={"drop_items": 0.0})
+    recipes = SETTINGS.recipes | {"mine": SETTINGS.recipe("vse2ad-gpo"), "other": mine}
+    project = SETTINGS.model_copy(update={"recipes": recipes})
+    measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gpo")
+    names = ("vse2ad_table1", "vse2ad_table4", "vse2ad_tableC2")
+    shown = {name: built(name, measured) for name in names}
+    aggregators, weights, command = _missing_rows(shown, Results(read_metrics(measured)), project)
+    assert weights == (
+        "vse2ad_tableC2: not measured yet: vse2ad-w25, vse2ad-w50, vse2ad-w75, vse2ad-random"
+    )
+    name, _, recipes_not_measured = aggregators.partition(": not measured yet: ")
+    assert name == "vse2ad_table4"
+    assert set(recipes_not_measured.split(", ")) == {
+        *(f"vse2ad-{name}" for name in ("manual", "noadpool", "adapool", "gcn", "lip")),
+        *(f"vse2ad-{name}" for name in ("selfattn", "seq2seq", "softpool")),
+        "mine",
+    }
+    assert "`ablations` in params.yaml and run `dvc repro`" in command
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

@@ -84,6 +84,15 @@ def _shipped() -> dict[str, Any]:
     return sections
 
 
+@cache
+def shipped_recipe(name: str) -> Recipe | None:
+    """A recipe as it ships, whatever a project changes in it; None if none has that name."""
+    recipes = resolve(_shipped()["recipes"])
+    if name not in recipes:
+        return None
+    return Recipe.model_validate(from_json(json.dumps(recipes[name])))
+
+
 def _recipes(folder: Traversable) -> dict[str, Any]:
     """The recipes in the files of a folder; none where there is no folder."""
     if not folder.is_dir():

@@ -21,7 +21,9 @@ from pipeline.foundation.evaluation.metrics.base import (
 from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.files.left_out import by_reason
 from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.settings import Recipe
 from pipeline.foundation.settings.features import FEATURES
+from pipeline.foundation.settings.loading import SIDES, shipped_recipe
 from pipeline.judge.systems.scores.made import (
     FINE_TUNED,
     GIVEN,
@@ -104,6 +106,8 @@ class MeasuredSystem:
     # The heads behind the first seed's numbers; those of the other seeds differ in nothing but the
     # seed.
     members: tuple[Member, ...]
+    # The methods that its head's recipe is but for the poolings, whatever the recipe's name is.
+    but_for_pooling: tuple[str, ...] = ()
     # The input of paired tests, for a single seed whose hits of each image were kept.
     tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
 
@@ -240,7 +244,38 @@ def read_metrics(metrics: Mapping[str, Result]) -> tuple[MeasuredSystem, ...]:
     for by_seed in by_origin.values():
         systems = [by_seed[seed].system for seed in sorted(by_seed)]
         measured_systems.append(_over_seeds(systems))
-    return tuple(measured_systems)
+    return tuple(_with_methods(measured_systems))
+
+
+def _with_methods(systems: Sequence[MeasuredSystem]) -> Iterator[MeasuredSystem]:
+    """Systems with the methods from which they differ in their poolings alone: as these ship, or as
+    they were measured here.
+    """
+    as_methods: dict[str, list[dict[str, Any]]] = {}
+    for method in names.METHODS:
+        shipped = shipped_recipe(method)
+        if shipped is not None:
+            as_methods[method] = [but_for_pooling(shipped.recorded())]
+    for system in systems:
+        if system.origin.recipe in as_methods and system.members:
+            settings = but_for_pooling(system.members[0].settings)
+            as_methods[system.origin.recipe].append(settings)
+    for system in systems:
+        methods = []
+        for method, as_method in as_methods.items():
+            settings_of_heads = [but_for_pooling(member.settings) for member in system.members]
+            if settings_of_heads and all(settings in as_method for settings in settings_of_heads):
+                methods.append(method)
+        yield replace(system, but_for_pooling=tuple(methods))
+
+
+def but_for_pooling(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a recipe without its poolings."""
+    return {
+        key: value
+        for key, value in settings.items()
+        if key in Recipe.model_fields and key not in SIDES
+    }
 
 
 def _evaluations(

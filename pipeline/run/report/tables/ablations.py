@@ -2,16 +2,18 @@
 them.
 """
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.foundation.settings import kinds
+from pipeline.foundation.settings import Recipe, kinds
+from pipeline.foundation.settings.loading import SIDES, shipped_recipe
 from pipeline.judge.systems.scores.made import Member
 from pipeline.judge.tables.published import PublishedRow
 from pipeline.judge.tables.table import MISSING
 from pipeline.run.report import names
-from pipeline.run.report.measured import MeasuredSystem
+from pipeline.run.report.measured import MeasuredSystem, but_for_pooling
 from pipeline.run.report.result_rows import RowHeader
 from pipeline.run.report.retrieval_table import LISTED, RetrievalTable
 
@@ -25,8 +27,9 @@ class Ablation(BaseModel):
     recipes: dict[str, tuple[str, ...]]
     # Cell of these columns -> its label, if the label is a different text.
     shown: dict[str, str] = {}
-    # Whether the recipes called vse2ad-POOLING have rows, labelled by their poolings' titles.
-    poolings: bool = False
+    # The method whose recipes with another pooling have rows, labelled by the poolings' titles:
+    # those called METHOD-POOLING, and whatever differs in nothing else; "" for none.
+    poolings: str = ""
     # Whether all features and text encoders are shown, named by the first label; else regions and
     # BiGRU alone.
     by_feature: bool = False
@@ -47,7 +50,7 @@ class Ablation(BaseModel):
         is_shown = self.by_feature or (origin.visual, origin.text) == ("R", "bigru")
         if len(origin.visual) > 1 or not is_shown:
             return None
-        values = self.labels(origin.recipe, origin.visual)
+        values = self.labels(origin.recipe, origin.visual) or self._pooling(system)
         if not values:
             return None
         parameters = _parameters(system.members[0]) if self.parameters else ""
@@ -56,9 +59,37 @@ class Ablation(BaseModel):
     def labels(self, recipe: str, visual: str = "R") -> tuple[str, ...] | None:
         """The labels of a recipe; None for a recipe that varies something else."""
         paper, pooling = names.pooled(recipe)
-        if self.poolings and paper == "vse2ad":
+        if self.poolings and paper == self.poolings:
             return (kinds.TABLES["poolings"].title(pooling),)
         return self.recipes.get(f"{recipe}/{visual}") or self.recipes.get(recipe)
+
+    def shown_recipes(self, recipes: Mapping[str, Recipe]) -> list[str]:
+        """The recipes of a project that have rows once they are measured."""
+        shown = [recipe.partition("/")[0] for recipe in self.recipes]
+        method = recipes.get(self.poolings)
+        if method is not None:
+            of_method = but_for_pooling(method.recorded())
+            for name, recipe in recipes.items():
+                is_pooled = but_for_pooling(recipe.recorded()) == of_method
+                if is_pooled and poolings(recipe) != poolings(method):
+                    shown.append(name)
+        return list(dict.fromkeys(shown))
+
+    def _pooling(self, system: MeasuredSystem) -> tuple[str, ...] | None:
+        """The titles of the poolings of a system that differs in these alone, of one if both sides
+        have the same; None for other systems, and for other options of the method's own pooling.
+        """
+        if not self.poolings or self.poolings not in system.but_for_pooling:
+            return None
+        settings = system.members[0].settings
+        names_of_sides = [settings[side]["name"] for side in SIDES if side in settings]
+        shipped = shipped_recipe(self.poolings)
+        if shipped is None or len(names_of_sides) < len(SIDES):
+            return None
+        if names_of_sides == poolings(shipped):
+            return None
+        titles = map(kinds.TABLES["poolings"].title, dict.fromkeys(names_of_sides))
+        return ("–".join(titles),)
 
     def _header(self, visual: str, text: str, values: tuple[str, ...], counted: str) -> RowHeader:
         if not self.by_feature:
@@ -67,6 +98,11 @@ class Ablation(BaseModel):
         named = (features, *values)
         labels = (*named, counted) if self.parameters else named
         return RowHeader(labels, group=features, identity=named)
+
+
+def poolings(recipe: Recipe) -> list[str]:
+    """The names of a recipe's poolings, of images and of captions."""
+    return [recipe.image_pooling.name, recipe.text_pooling.name]
 
 
 def _parameters(member: Member) -> str:
