@@ -99,7 +99,7 @@ def _missing_rows(shown: Mapping[str, Table], inputs: Results, settings: Setting
     """Name the recipes of which tables that vary one part of a method have no measured row yet, and
     what makes the rows.
     """
-    recipe_of = {}
+    recipe_of: dict[str, str] = {}
     for system in inputs.systems:
         recipe_of |= dict.fromkeys(system.systems, system.origin.recipe)
     is_complete = True

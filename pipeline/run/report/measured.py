@@ -106,10 +106,10 @@ class MeasuredSystem:
     # The heads behind the first seed's numbers; those of the other seeds differ in nothing but the
     # seed.
     members: tuple[Member, ...]
-    # The methods that its head's recipe is but for the poolings, whatever the recipe's name is.
-    but_for_pooling: tuple[str, ...] = ()
     # The input of paired tests, for a single seed whose hits of each image were kept.
     tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
+    # The methods that its head's recipe is but for the poolings, whatever the recipe's name is.
+    but_for_pooling: tuple[str, ...] = ()
 
     def mean(self, column: Statistic) -> float:
         """The mean over the seeds."""
