@@ -104,10 +104,13 @@ def extract(paths: Paths, settings: Settings, options: ExtractOptions) -> None:
         on_workers = cluster.local(count, on_start=on_start)
     with on_workers as place:
         if options.dry_run:
-            estimate = extraction.estimate(job, place)
+            here: int | None = count
             if options.scheduler:
-                count = 1
-            say(*_forecast(store, job.noun, estimate, count), err=False)
+                assert isinstance(place, cluster.DaskExecutor)
+                here = None  # nobody knows which of them share a machine
+                count = place.threads
+            estimate = extraction.estimate(job, place, here)
+            say(*_forecast(store, job.noun, estimate, count, here is not None), err=False)
             return
         began = time.time_ns()
         with Progress(f"extract {options.feature}", job.noun) as bar:
@@ -198,8 +201,12 @@ def _runs_on_openvino(extract: Extract) -> bool:
     return bool(find_spec("openvino"))
 
 
-def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: int) -> list[str]:
-    """An estimate as lines of text; noun: what is extracted."""
+def _forecast(
+    store: Path, noun: str, estimate: extraction.Estimate, workers: int, is_here: bool
+) -> list[str]:
+    """An estimate as lines of text; noun: what is extracted; is_here: whether the workers have this
+    machine's cores.
+    """
     engine = estimate.engine
     one = f"a {noun}"
     if noun == "image":
@@ -232,9 +239,12 @@ def _forecast(store: Path, noun: str, estimate: extraction.Estimate, workers: in
         whole = timedelta(seconds=round(estimate.seconds / workers))
         seconds = estimate.seconds / estimate.images
         probed = counted(estimate.probed, noun)
+        on_cores = ""
+        if is_here:
+            on_cores = f" on {counted(len(os.sched_getaffinity(0)), 'core')}"
         lines.append(
-            f"  time        {whole} with {counted(workers, 'worker')}; measured now on "
-            f"{probed}: {seconds:.3f} s each"
+            f"  time        {whole} with {counted(workers, 'worker')}{on_cores}, an estimate; measured now on "
+            f"{probed}: {seconds / workers:.3f} s each"
         )
     elif estimate.images:
         lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")

@@ -34,6 +34,11 @@ class DaskExecutor:
         self.client = client
         self.elsewhere = elsewhere
 
+    @property
+    def threads(self) -> int:
+        """How many tasks all workers run at once; those that have not joined yet are not known."""
+        return max(1, sum(self.client.nthreads().values()))
+
     def call(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Call a function on a worker."""
         if self.elsewhere:

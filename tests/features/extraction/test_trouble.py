@@ -4,6 +4,7 @@ on.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -15,6 +16,8 @@ from preloaded import Commands
 
 from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.parts.errors import counted
+from pipeline.make.features.extraction.extract import overlapped
 
 pytestmark = pytest.mark.slow
 
@@ -102,12 +105,29 @@ def test_dry_run_says_what_it_would_take(root: Path, extract: Extract) -> None:
         "grid2-test_efficientnet",
         "24 of 24 images, in 5 shards",
         "free",
+        f" with 1 worker on {counted(len(os.sched_getaffinity(0)), 'core')}, an estimate; ",
         "measured now on ",
         " s each",
         "untrained",
     ):
         assert part in ran.stdout
     assert not (root / "features").exists()
+
+
+@pytest.mark.parametrize(
+    ("decoders", "threads", "cores", "seconds"),
+    [
+        (2, 1, 2, 0.3),  # the network is waited for
+        (2, 2, 2, 0.4),  # both cores are busy: 0.2 s of decoding and 2 x 0.3 s of the network
+        (2, 1, 0.5, 1.0),  # four workers on two cores have half a core each
+        (2, 0, 8, 0.3),  # the network has a GPU
+        (1, 0, 0.5, 0.4),
+    ],
+)
+def test_an_estimate_is_of_work_at_the_same_time_on_the_cores_that_there_are(
+    decoders: int, threads: int, cores: float, seconds: float
+) -> None:
+    assert overlapped(0.2, 0.3, decoders, threads, cores) == pytest.approx(seconds)
 
 
 def test_workers_and_a_scheduler_do_not_go_together(extract: Extract) -> None:

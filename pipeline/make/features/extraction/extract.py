@@ -164,9 +164,14 @@ class Estimate:
     changed: str  # how an existing store differs, "" if it does not
 
 
-def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Estimate:
+def estimate(
+    job: ExtractionJob, executor: tasks.Executor | None = None, workers: int | None = 1
+) -> Estimate:
     """The estimate of a job, by a probe on the executor (by default here); photographs with a
     checksum are not read.
+
+    workers: how many share the cores of the machine on which the probe runs; None if that is not
+        known.
     """
     executor = executor or tasks.InProcess()
     job, engine = job.with_backend(executor.call(worker.describe_engine, job.engine))
@@ -182,7 +187,7 @@ def estimate(job: ExtractionJob, executor: tasks.Executor | None = None) -> Esti
     probed = 0
     seconds = None
     if count:
-        probed, each_takes = executor.call(probe, _sample(job, sources, todo))
+        probed, each_takes = executor.call(probe, _sample(job, sources, todo), workers)
         if each_takes is not None:
             seconds = each_takes * count
     # A row's part of every array, and its entries in the shards' indices.
@@ -221,26 +226,46 @@ def _sample(job: ExtractionJob, sources: Sources, todo: Plan) -> Task:
         job.engine,
         job.batch_size,
         "skip",
+        job.threads,
     )
 
 
-def probe(task: Task) -> tuple[int, float | None]:
-    """Decode and extract a task's images or captions: how many were timed, and the seconds of each,
-    or None.
+def probe(task: Task, workers: int | None) -> tuple[int, float | None]:
+    """Decode and extract a task's images or captions: how many were timed, and the seconds that
+    each takes one of so many workers on this machine, or None; see `estimate`.
     """
     worker.load_engine(task.engine)
     warm = False
     timed = 0
-    seconds = 0.0
+    decoding = 0.0
+    computing = 0.0
     for start in range(0, len(task.sources), task.batch_size):
         begin = time.perf_counter()
         batch = task.sources[start : start + task.batch_size]
         decoded = [worker.decode(*source, task.engine) for source in batch]
+        end_of_decoding = time.perf_counter()
         features = worker.features_of(task.engine, decoded, task.layout.dtype)
         if warm or len(task.sources) <= task.batch_size:
             timed += len(features)
-            seconds += time.perf_counter() - begin
+            decoding += end_of_decoding - begin
+            computing += time.perf_counter() - end_of_decoding
         warm = warm or not all(isinstance(image, str) for image in features)
     if not timed or not warm:
         return timed, None
-    return timed, seconds / timed
+    decoders, threads = worker.threads_of(task)
+    cores = float(max(1, threads))
+    if workers is not None:
+        cores = len(os.sched_getaffinity(0)) / workers
+    return timed, overlapped(decoding, computing, decoders, threads, cores) / timed
+
+
+def overlapped(
+    decoding: float, computing: float, decoders: int, threads: int, cores: float
+) -> float:
+    """Seconds of a worker that decodes while its network computes, from those of each alone.
+
+    decoding: by one thread, of so many decoders. computing: by the network's own threads, 0 where
+        it has a device of its own. cores: a worker's share of the machine's.
+    """
+    work_of_cores = decoding + computing * threads
+    return max(decoding / decoders, computing, work_of_cores / cores)

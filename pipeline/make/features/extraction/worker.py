@@ -180,6 +180,16 @@ def _threads(task: Task) -> tuple[int, int, int]:
     return asked.decoders or decoders, LANES, asked.writers or writers
 
 
+def threads_of(task: Task) -> tuple[int, int]:
+    """How many threads of this machine decode images, and how many the network has: 0 with a device
+    of its own.
+    """
+    decoders, _, _ = _threads(task)
+    if task.engine.runtime.on_cpu:
+        return decoders, torch.get_num_threads()
+    return decoders, 0
+
+
 def _own_stream(device: str) -> None:
     """On a GPU, let this thread's copies and kernels run beside those of the others."""
     if torch.device(device).type != "cpu":
