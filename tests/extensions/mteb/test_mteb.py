@@ -5,7 +5,6 @@ ties.
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -191,61 +190,6 @@ def test_images_of_any_mode_are_read_as_from_their_files(
         )
         np.testing.assert_array_equal(found, expected)
         assert len(np.unique(found, axis=0)) == len(files)
-
-
-def test_a_caption_of_no_image_is_a_candidate_that_is_never_right(
-    scenes: Manifest,
-) -> None:
-    part = scenes.split("val")
-    images, captions = len(part.image_ids), len(part.captions)
-    owner = np.full(captions, -1)
-    owner[:3] = [0, images - 1, 0]
-    given: Any = SimpleNamespace(
-        split=lambda name: replace(part, caption_image=owner),
-        images=scenes.images,
-        images_folder=scenes.images_folder,
-        dataset="mine",
-    )
-    last = f"image-{images - 1}"
-    for direction, relevant, candidates in (
-        ("i2t", {"image-0": ["caption-0", "caption-2"], last: ["caption-1"]}, captions),
-        ("t2i", {"caption-0": ["image-0"], "caption-1": [last], "caption-2": ["image-0"]}, images),
-    ):
-        task = of_split(given, "val", direction)
-        task.load_data()
-        data = task.dataset["default"]["val"]
-        assert {query: list(right) for query, right in data["relevant_docs"].items()} == relevant
-        assert len(data["corpus"]) == candidates
-
-
-def test_what_is_right_in_a_task_is_what_the_split_says() -> None:
-    """Caption 2 belongs to no image; image 0 has two captions; rows are those of the files."""
-    part = SimpleNamespace(
-        store_rows=np.array([2, 0]),
-        captions=["a", "b", "c", "d"],
-        caption_image=np.array([0, 1, -1, 0]),
-    )
-    files = pd.DataFrame({"file": ["x.png", "y.png", "z.png"]})
-    manifest: Any = SimpleNamespace(
-        dataset="mine", images=files, images_folder=Path("f"), split=lambda name: part
-    )
-    right = {("image-0", "caption-0"), ("image-0", "caption-3"), ("image-1", "caption-1")}
-    for direction in ("i2t", "t2i"):
-        task = of_split(manifest, "val", direction)  # type: ignore[arg-type]
-        task.load_data()
-        data = task.dataset["default"]["val"]
-        sides = (data["queries"], data["corpus"])
-        images, captions = sides if direction == "i2t" else sides[::-1]
-        found = set()
-        for query, matches in data["relevant_docs"].items():
-            for match in matches:
-                found.add((query, match) if direction == "i2t" else (match, query))
-        assert found == right
-        assert captions["text"] == ["a", "b", "c", "d"]
-        paths = [
-            image["path"] for image in images.cast_column("image", Undecoded(decode=False))["image"]
-        ]
-        assert paths == [str(Path("f") / name) for name in ("z.png", "x.png")]
 
 
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:

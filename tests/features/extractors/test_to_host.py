@@ -7,6 +7,7 @@ Where there is a GPU, it is tried, too.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ from folders import tree
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features import extraction
-from pipeline.make.features.extractors import Runtime, base, square
+from pipeline.make.features.extractors import Runtime, base, new_items, square
 from pipeline.make.features.extractors.base import OnDevice
-from pipeline.make.features.store import Shard, StoreLayout
+from pipeline.make.features.store import ItemFormat, Shard, StoreLayout
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 HALF = np.arange(2**16, dtype=np.uint16).view(np.float16)
@@ -92,3 +93,26 @@ def test_a_store_is_the_same_whichever_way_its_features_left_the_network(
         )
         monkeypatch.setattr(square, "computed", OnDevice)
     assert tree(stores[0]) == tree(stores[1])
+
+
+def test_items_of_new_photographs_are_rounded_as_the_stores(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    values = torch.tensor([[1 + 2**-12, -2.5], [65510.0, 0.0]])
+    engine = SimpleNamespace(
+        prepare=lambda source: source,
+        extract=lambda prepared, sizes: [OnDevice(values, {}) for _ in prepared],
+    )
+    monkeypatch.setattr(new_items.extractors, "rebuild", lambda made, device: engine)
+    for dtype, expected in (
+        ("float16", [[1, -2.5], [np.inf, 0]]),
+        ("float32", values.tolist()),
+    ):
+        made = ItemFormat({}, 3, 2, dtype, boxes=False)  # type: ignore[arg-type]
+        new = new_items.NewItems(made)
+        (extracted,) = new.extracted(["a photograph"])
+        assert extracted.features.dtype == dtype
+        assert extracted.features.tolist() == expected
+        items, counts = new.items(["a photograph"])
+        assert (items.dtype, counts.tolist()) == (dtype, [2])
+        assert items.tolist() == [[*expected, [0, 0]]]
