@@ -192,6 +192,36 @@ def test_images_of_any_mode_are_read_as_from_their_files(
         assert len(np.unique(found, axis=0)) == len(files)
 
 
+def test_what_is_right_in_a_task_is_what_the_split_says() -> None:
+    """Caption 2 belongs to no image; image 0 has two captions; rows are those of the files."""
+    part = SimpleNamespace(
+        store_rows=np.array([2, 0]),
+        captions=["a", "b", "c", "d"],
+        caption_image=np.array([0, 1, -1, 0]),
+    )
+    files = pd.DataFrame({"file": ["x.png", "y.png", "z.png"]})
+    manifest: Any = SimpleNamespace(
+        dataset="mine", images=files, images_folder=Path("f"), split=lambda name: part
+    )
+    right = {("image-0", "caption-0"), ("image-0", "caption-3"), ("image-1", "caption-1")}
+    for direction in ("i2t", "t2i"):
+        task = of_split(manifest, "val", direction)  # type: ignore[arg-type]
+        task.load_data()
+        data = task.dataset["default"]["val"]
+        sides = (data["queries"], data["corpus"])
+        images, captions = sides if direction == "i2t" else sides[::-1]
+        found = set()
+        for query, matches in data["relevant_docs"].items():
+            for match in matches:
+                found.add((query, match) if direction == "i2t" else (match, query))
+        assert found == right
+        assert captions["text"] == ["a", "b", "c", "d"]
+        paths = [
+            image["path"] for image in images.cast_column("image", Undecoded(decode=False))["image"]
+        ]
+        assert paths == [str(Path("f") / name) for name in ("z.png", "x.png")]
+
+
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:
     task = of_split(scenes, "val", "t2i")
     task.load_data()
