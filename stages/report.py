@@ -267,5 +267,6 @@ def _provenance(
     for name, description in described.items():
         sections[f"Head: {name}"] = description
     for name in headline.best_first(metrics):
-        sections[f"System: {name}"] = metrics[name].record.facts
+        title = names.title(metrics[name].made)
+        sections[f"System: {title} ({name})"] = metrics[name].record.facts
     return sections

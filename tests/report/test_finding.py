@@ -77,8 +77,8 @@ CASES = {
     ),
     "the first is better than the last alone": (
         [(A, 1), (B, 2), (C, 40)],
-        f"{A} reaches RSUM 590.0 on {ON}, not significantly 10.0 more than {B} (p\u00a0=\u00a01) but 390.0 "
-        f"more than {C} (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+        f"{A} reaches RSUM 590.0 on {ON}, 10.0 more than {B}, which is not significant (p\u00a0=\u00a01), and "
+        f"390.0 more than {C}, which is (p\u00a0<\u00a00.003, corrected for 3 pairs)",
     ),
     "nothing differs": (
         [(A, 0), (B, 1), (C, 2)],

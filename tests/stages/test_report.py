@@ -548,6 +548,24 @@ def test_photographs_that_are_gone_are_said_to_be(run: Any, tmp_path: Path) -> N
     assert {image["thumb"] for image in data["images"]} == {None}
 
 
+def test_no_licence_is_named_where_none_is_stated(
+    pipeline: Callable[..., Any], tmp_path: Path
+) -> None:
+    for dataset, is_stated in (("sample", True), ("mine", False)):
+        (tmp_path / "data" / dataset).mkdir(parents=True)
+        assert pipeline("report", "-S", f"run.dataset={dataset}")[0] == 0
+        text = page_below(tmp_path)
+        assert ("Licence: " in text) == is_stated
+        assert "yours" not in text
+
+
+def test_systems_go_by_their_method_in_provenance(reported: Any) -> None:
+    _, tree, _ = reported
+    summaries = tree.findall(".//h:section[@id='provenance']//h:summary", NAMESPACE)
+    texts = [summary.text for summary in summaries]
+    assert "System: VSE+2AD, Region+Grid, BiGRU, seed 0 (vse2ad-RG-bigru-s0)" in texts
+
+
 def test_a_run_that_has_not_begun_has_a_page(pipeline: Callable[..., Any], tmp_path: Path) -> None:
     assert pipeline("report")[0] == 0
     text = page_below(tmp_path)

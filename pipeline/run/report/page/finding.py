@@ -161,17 +161,20 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
             f"No system is significantly better than the others on {where}: {first.name} is first with "
             f"{rsum}, {_more(nearest)}{correction}){networks}."
         )
-    return f"{reached}, not significantly {_more(nearest)}) but {_more(lower[0])}{correction}){networks}."
+    return (
+        f"{reached}, {_more(nearest, ', which is not significant')}), and {_more(lower[0], ', which is')}"
+        f"{correction}){networks}."
+    )
 
 
-def _more(pair: Pair) -> str:
+def _more(pair: Pair, verdict: str = "") -> str:
     """The difference with its p: "12.0 more than RG (p < 0.001", whose bracket is left open."""
     gain = number(abs(pair.rsum["difference"])).text
     corrected_p = pair.cells[2].text
     if not corrected_p.startswith("<"):
         corrected_p = f"= {corrected_p}"
     unbroken = f"p {corrected_p}".replace(" ", "\u00a0")
-    return f"{gain} more than {pair.a.name} ({unbroken}"
+    return f"{gain} more than {pair.a.name}{verdict} ({unbroken}"
 
 
 def _networks(row: HeadlineRow) -> str:
