@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import re
 import shlex
@@ -126,7 +127,22 @@ def _own(
         f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate",
         err=False,
     )
+    cores = len(os.sched_getaffinity(0))
+    say(f"dvc repro: {_how_long(own_data.cpu_seconds(data) / cores, cores)}", err=False)
     return written
+
+
+def _how_long(seconds: float, cores: int) -> str:
+    """An estimate in words, from so many seconds to as long again, which slower CPUs take."""
+    units = math.ceil(seconds / 60)
+    unit = "minutes"
+    if units > 90:
+        units = math.ceil(seconds / 3600)
+        unit = "hours"
+    return (
+        f"{units} to {2 * units} {unit} on {counted(cores, 'core')}, an estimate by the numbers of images and "
+        "captions; `pipeline extract --dry-run` measures a feature's time here"
+    )
 
 
 def show_settings(paths: Paths, settings: Settings, options: SettingsOptions) -> None:

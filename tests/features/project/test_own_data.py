@@ -5,6 +5,7 @@ overwritten.
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from PIL import Image
 
 from pipeline.foundation import manifest, settings
 from pipeline.foundation.manifest import dataset
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.make.features.project import own_data
 from stages import cli
 
@@ -131,6 +132,13 @@ def test_the_rule(images: int, captions: int, expected: dict[str, int]) -> None:
 def test_flickr8k_would_get_what_the_light_preset_has() -> None:
     light = settings.load(ROOT / "params.yaml").training["light"].model_dump()
     assert light | own_data.scaled(6000, 30000) == light
+
+
+def test_training_is_estimated_as_it_was_measured() -> None:
+    """Flickr8k's three epochs at d = 256 took 1 min 43 s on two cores, see docs/measured.md."""
+    settings = own_data.scaled(6000, 30000)
+    assert (settings["epochs"], settings["dimension"]) == (3, 256)
+    assert own_data.seconds_of_training(30000, settings) / 2 == pytest.approx(103, rel=0.02)
 
 
 def test_splits_are_drawn_where_none_are_named(photos: Path, tmp_path: Path) -> None:
@@ -270,6 +278,12 @@ def test_init_asks_nothing_and_copies_no_photograph(
     )
     assert "patch: left out" in printed
     assert "region, grid: d = 128" in printed
+    cores = counted(len(os.sched_getaffinity(0)), "core")
+    said = re.search(
+        r"dvc repro: (\d+) to (\d+) minutes on (.+), an estimate", " ".join(printed.split())
+    )
+    assert said is not None
+    assert (2 * int(said[1]), said[3]) == (int(said[2]), cores)
     folder = tmp_path / "my trip"
     assert (folder / "data" / "my_trip" / "images").resolve() == photos
     card = dataset("my_trip", folder)

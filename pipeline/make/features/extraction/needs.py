@@ -115,6 +115,11 @@ MEASURED = {
 }
 
 
+def cost_of(engine: str, options: Mapping[str, Any]) -> Cost | None:
+    """The measured cost of an engine with its options; None where it was not measured."""
+    return MEASURED.get((engine, options.get("network"), options.get("image_size")))
+
+
 def costs(
     engine: str,
     options: Mapping[str, Any],
@@ -127,7 +132,7 @@ def costs(
     store: Path,
 ) -> list[str]:
     """Say what an extraction will take that may be more than a user expects or a machine has."""
-    cost = MEASURED.get((engine, options.get("network"), options.get("image_size")))
+    cost = cost_of(engine, options)
     if cost is None:
         return []
     notes = []

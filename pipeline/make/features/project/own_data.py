@@ -5,8 +5,9 @@ images.
 import csv
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,14 @@ from pipeline.foundation.manifest.drawn_splits import FEWEST
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings, load
 from pipeline.foundation.settings.features import FEATURES, of_ensemble
+from pipeline.foundation.settings.schema import DEFAULT_PRESET
 from pipeline.foundation.settings.written import template
 from pipeline.make.features.extraction import needs
 
+# Measured for `scaled` values on the CPUs of docs/measured.md, in CPU seconds: a head sees one
+# caption with its image, at d = 256; all stages beside extraction and training.
+SECONDS_OF_CAPTION = 0.0023
+SECONDS_OF_STAGES = 200
 # Training steps in all, about as many as Flickr8k has in three epochs of batches of 128.
 STEPS = 700
 
@@ -45,6 +51,26 @@ class OwnData:
         """Split -> number of images."""
         counts = self.table.images["split"].value_counts()
         return {split: int(counts.get(split, 0)) for split in SPLITS}
+
+
+def cpu_seconds(data: OwnData) -> float:
+    """About how many CPU seconds `dvc repro` takes, by measurements of other machines."""
+    preset = load(template("params.yaml")).features[DEFAULT_PRESET]
+    seconds = float(SECONDS_OF_STAGES)
+    for feature in data.features:
+        chosen = preset[feature]
+        cost = needs.cost_of(chosen.engine, chosen.options)
+        if cost is not None:
+            of_image = cost.openvino if find_spec("openvino") else cost.torch
+            seconds += of_image * len(data.table.images)
+    train = data.table.rows(["split"], lambda rows: rows[rows["split"] == "train"])
+    return seconds + len(data.features) * seconds_of_training(len(train), data.training)
+
+
+def seconds_of_training(captions: int, training: Mapping[str, Any]) -> float:
+    """About how many CPU seconds a head of these settings is trained on so many captions."""
+    seen = captions * training["epochs"]
+    return SECONDS_OF_CAPTION * seen * training["dimension"] / 256
 
 
 def choose(
