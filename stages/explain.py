@@ -58,6 +58,9 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         raise InputError(
             f"{options.scores}: protocol {chosen.name} needs {lacking}; give {explained.HOW[lacking]}"
         )
+    measured = evaluate(
+        system.scores, system.truth, chosen, options.ties, settings.evaluate.block_megabytes
+    )
     with Progress(f"explain {splits[split].name}", "ranking") as bar:
 
         def reach(done: int, total: int) -> None:
@@ -65,9 +68,6 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
             bar.reach(done)
 
         found = search(splits, base, chosen, numbers, options.most, reach, row)
-    measured = evaluate(
-        system.scores, system.truth, chosen, options.ties, settings.evaluate.block_megabytes
-    )
     notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
     found = replace(found, notes=(*notes, *found.notes))
     if options.output == "json":

@@ -76,6 +76,46 @@ def test_all_captions_for_those_of_the_test_split(pipeline: Any, project: np.nda
     assert " the published numbers: 1 of " in " ".join(out.split())
 
 
+def test_the_queries_of_a_split_among_the_candidates_of_all(
+    pipeline: Any, project: np.ndarray
+) -> None:
+    owner = np.load("owner.npy")
+    queries = np.flatnonzero(owner % 4 == 2)
+    first = [np.flatnonzero(owner[np.argsort(-project[i])] == i)[0] for i in range(2, IMAGES, 4)]
+    place = [np.flatnonzero(np.argsort(-project[:, c]) == owner[c])[0] for c in queries]
+    printed = []
+    for way, ranks in (("i2t", np.array(first)), ("t2i", np.array(place))):
+        printed += [f"{way}_R@{k}={100 * (ranks < k).mean():.1f}" for k in (1, 5, 10)]
+    given = ("explain", "all.npy", "--manifest", "m.parquet", "--published", ",".join(printed))
+    found = json.loads(pipeline(*given, "--json", "--most", "1")[1])
+    assert [each["differences"] for each in found["variants"] if each["reproduces"]] == [
+        ["the split's queries among the candidates of all splits"]
+    ]
+
+
+def test_equal_captions_of_two_languages_are_two_captions(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    """As evaluate has it with --same-text."""
+    rows = []
+    for image in range(20):
+        for each, language in enumerate(("en", "de")):
+            rows.append((image, f"{image}.jpg", 1, "test", 2 * image + each, "taxi", language))
+    for row in range(0, 40, 3):
+        rows[row] = (*rows[row][:5], f"caption {row}", rows[row][6])
+    table = pd.DataFrame(rows, columns=[*COLUMNS, "language"])
+    Manifest(table, "mine", Path()).save(Path("m.parquet"))
+    np.save("s.npy", rng.normal(size=(20, 40)))
+    given = ("s.npy", "--manifest", "m.parquet", "--same-text", "positive")
+    code, out, err = pipeline("evaluate", *given, "--json")
+    assert code == 0, err
+    (whole, *_) = json.loads(out)
+    found = json.loads(
+        pipeline("explain", *given, "--published", "t2i_R@5=50.00", "--most", "1", "--json")[1]
+    )
+    assert found["variants"][0]["numbers"]["t2i R@5"] == round(whole["t2i"]["R@5"], 2)
+
+
 def test_vectors_of_all_images_are_cut_into_splits(
     pipeline: Any, project: np.ndarray, rng: np.random.Generator
 ) -> None:

@@ -27,15 +27,37 @@ CACHED = 1 << 20
 SHARE = 0.4
 
 
-def read(given: Given, precision: Precision) -> Scores:
+def read(given: Given, wanted: Measurement) -> Scores:
     """The scores that are given, rounded."""
-    if precision == "given":
+    if wanted.scores == "given" and not wanted.joined:
         return given.scores
     if isinstance(given.scores, PerDirection):
         i2t = of_direction(given.scores, "i2t")
         t2i = of_direction(given.scores, "t2i")
-        return Directions(_read(i2t, precision), _read(t2i, precision))
-    return _read(given.scores, precision)
+        return Directions(_of_matrix(given, i2t, wanted), _of_matrix(given, t2i, wanted))
+    return _of_matrix(given, given.scores, wanted)
+
+
+def _of_matrix(given: Given, source: Similarity, wanted: Measurement) -> Matrix:
+    if not wanted.joined:
+        return _read(source, wanted.scores)
+    cells = _read(source, "given").values
+    return Matrix(rounded(joined(cells.T, given.owner).T, wanted.scores))
+
+
+def joined(of_captions: Cells, owner: Ids) -> Cells:
+    """Each caption's values [C, ...], replaced by the mean of its image's captions; those without
+    an image stay.
+    """
+    means = of_captions.copy()
+    owned = np.flatnonzero(owner >= 0)
+    owned = owned[np.argsort(owner[owned], kind="stable")]
+    _, first, group, count = np.unique(
+        owner[owned], return_index=True, return_inverse=True, return_counts=True
+    )
+    sums = np.add.reduceat(of_captions[owned], first)
+    means[owned] = (sums / count[:, None]).astype(of_captions.dtype)[group]
+    return means
 
 
 def _read(source: Similarity, precision: Precision) -> Matrix:
@@ -53,8 +75,14 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
     images, captions = given.vectors
     if wanted.tokens is not None and given.embed is not None:
         captions = given.embed(wanted.tokens)
-    images = _as_measured(images, wanted)
-    captions = _as_measured(captions, wanted)
+    images = _as_measured(images, wanted, wanted.unit in ("images", "both"))
+    is_unit = wanted.unit in ("captions", "both")
+    if wanted.joined:
+        captions = _floats(captions)
+        if is_unit:
+            captions = _unit(captions)
+        captions = joined(captions, given.owner)
+    captions = _as_measured(captions, wanted, is_unit)
     _require_room(given.shape, max(images.itemsize, captions.itemsize))
     cells = images @ captions.T
     of_images, of_captions = Embeddings(images, captions).equal
@@ -63,8 +91,8 @@ def multiplied(given: Given, wanted: Measurement) -> Cells:
     return cells
 
 
-def _as_measured(vectors: Cells, wanted: Measurement) -> Cells:
-    if wanted.unit:
+def _as_measured(vectors: Cells, wanted: Measurement, is_unit: bool) -> Cells:
+    if is_unit:
         return rounded(_unit(vectors), wanted.vectors)
     return rounded(_floats(vectors), wanted.vectors)
 
@@ -115,6 +143,9 @@ def rounded(values: Cells, precision: Precision) -> Cells:
 
 def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
     """Write rounded values as float32."""
+    if precision == "given":
+        cells[...] = values
+        return
     if precision == "float16":
         with np.errstate(over="ignore"):
             cells[...] = values.astype(np.float16)

@@ -15,15 +15,23 @@ from pipeline.foundation.evaluation.retrieval import Protocol, Ties
 
 Step: TypeAlias = Literal["vectors", "scores", "pool", "ranking", "metric", "rounding"]
 Precision: TypeAlias = Literal["given", "float16", "bfloat16"]
+Side: TypeAlias = Literal["none", "images", "captions", "both"]
+# Corrections of hubs by the queries that are ranked, in words -> the rescorer and its options.
+CORRECTIONS: Mapping[str, tuple[str, Mapping[str, float]]] = {
+    "CSLS": ("csls", {}),
+    "the inverted softmax, β = 20": ("inverted-softmax", {"beta": 20}),
+    "the dual softmax, β = 20": ("dual-softmax", {"beta": 20}),
+    "the dual softmax, β = 100": ("dual-softmax", {"beta": 100}),
+}
 
 
 # The choices of a `Measurement` that each step takes.
 STEPS: Mapping[Step, tuple[str, ...]] = {
-    "vectors": ("unit", "vectors", "tokens"),
-    "scores": ("scores",),
-    "pool": ("split", "captions", "unpaired", "right", "folds"),
+    "vectors": ("unit", "vectors", "tokens", "joined"),
+    "scores": ("scores", "rescored"),
+    "pool": ("split", "captions", "unpaired", "right", "folds", "parts"),
     "ranking": ("ties",),
-    "metric": ("hits", "fold", "exchanged", "averaged", "median", "from_zero"),
+    "metric": ("hits", "cutoff", "fold", "directions", "averaged", "median", "from_zero"),
     "rounding": ("rounding", "sum_of_rounded"),
 }
 
@@ -32,21 +40,27 @@ STEPS: Mapping[Step, tuple[str, ...]] = {
 class Measurement:
     """How a number comes from vectors or scores: a choice at each step."""
 
-    unit: bool = False  # Whether vectors are divided by their lengths
+    unit: Side = "none"  # Whose vectors are divided by their lengths
     vectors: Precision = "given"  # The type to which vectors are rounded
     tokens: int | None = None  # At how many tokens captions are cut; None for the encoder's limit
+    joined: bool = False  # Whether each caption has the mean of its image's captions
     scores: Precision = "given"  # The type to which scores are rounded
-    split: str = ""  # Which split is ranked, where there are several
+    rescored: str = ""  # A key of `CORRECTIONS`; "" for none
+    # Which split is ranked, where there are several; "candidates" for its queries among all.
+    split: str = ""
     captions: int | None = None  # How many first captions of each image are ranked; None for all
     unpaired: bool = True  # Whether images without captions, and the reverse, are candidates
     right: str = "own"  # "own" image, "equal" or "merged" captions, or the name of judgements
     folds: Literal["consecutive", "interleaved"] | None = None  # How images are cut; None for not
+    parts: int | None = None  # Into how many folds; None for folds of the size that is known
     ties: Ties | Literal["first", "last"] = "expected"  # "first" and "last": by position
     fold: int | None = None  # The only fold that counts; None for the mean of all
-    exchanged: bool = False  # Whether the two directions are mistaken for each other
+    # Whether the two directions are mistaken for each other, or their mean is taken.
+    directions: Literal["own", "exchanged", "mean"] = "own"
     # "any" right caption is a hit; or the "share" of right captions; or each caption a pair with an
     # image of its own.
     hits: Literal["any", "share", "pairs"] = "any"
+    cutoff: int = 0  # How much more than K the last rank is that is a hit
     averaged: Literal["queries", "images"] = "queries"  # Over what the mean is taken
     median: Literal["mean", "lower", "upper", "floor"] = "mean"  # Of an even number of ranks
     from_zero: bool = False  # Whether the best rank is 0
@@ -66,7 +80,7 @@ class Measurement:
         if rules.same_text:
             right = "merged"
         return cls(
-            unit=unit,
+            unit="both" if unit else "none",
             split=split,
             captions=rules.captions_per_image,
             ties=ties,
@@ -93,19 +107,25 @@ FAMILIES: tuple[Family, ...] = (
     Family("float16 and bfloat16", ("vectors", "scores")),
     Family("captions cut at fewer tokens", ("tokens",), "no caption is longer"),
     Family("other splits", ("split",)),
-    Family("fewer captions of each image", ("captions",), "no image has more captions"),
+    Family(
+        "corrections of hubs by the test queries",
+        ("rescored",),
+    ),
+    Family("fewer captions of each image", ("captions", "joined"), "no image has more captions"),
     Family(
         "images and captions without a partner",
         ("unpaired",),
         "every image has captions, every caption an image",
     ),
     Family("other right answers", ("right",)),
-    Family("folds", ("folds", "fold"), "{images} images are not several folds of {size}"),
-    Family("the order of ties", ("ties",)),
-    Family("the directions exchanged", ("exchanged",), "the numbers do not say their direction"),
     Family(
-        "what counts as a hit", ("hits",), "each query has one right answer, or judgements say it"
+        "folds", ("folds", "fold", "parts"), "{images} images are not several folds of one size"
     ),
+    Family("the order of ties", ("ties",)),
+    Family(
+        "directions exchanged or averaged", ("directions",), "the numbers are of both directions"
+    ),
+    Family("what counts as a hit", ("hits", "cutoff"), "no published number is a recall"),
     Family("means over images", ("averaged",)),
     Family("the median of an even number", ("median",), "no published number is a median"),
     Family("ranks from 0", ("from_zero",), "no published number is a rank"),
@@ -140,9 +160,18 @@ def _difference(words: str, threads: str, **choices: Any) -> Difference:
     return Difference(words, threads, tuple(choices.items()))
 
 
+# Into how many folds images are cut where a paper does not say it.
+PARTS = (2, 5, 10)
+
 DIFFERENCES: tuple[Difference, ...] = (
-    _difference("vectors divided by their lengths", "FG-CLIP #22", unit=True),
-    _difference("vectors not divided by their lengths", "FG-CLIP #22", unit=False),
+    _difference("vectors divided by their lengths", "FG-CLIP #22", unit="both"),
+    _difference("vectors not divided by their lengths", "FG-CLIP #22", unit="none"),
+    _difference(
+        "vectors of images alone divided by their lengths", "one side forgotten", unit="images"
+    ),
+    _difference(
+        "vectors of captions alone divided by their lengths", "one side forgotten", unit="captions"
+    ),
     _difference("vectors in float16", "openai/CLIP #115", vectors="float16"),
     _difference("vectors in bfloat16", "openai/CLIP #115", vectors="bfloat16"),
     *(
@@ -158,15 +187,42 @@ DIFFERENCES: tuple[Difference, ...] = (
         "vectors and scores in bfloat16", "mteb 2.18.9", vectors="bfloat16", scores="bfloat16"
     ),
     *(
+        _difference(
+            f"scores corrected by {name} over the test queries",
+            "hubness corrections at inference",
+            rescored=name,
+        )
+        for name in CORRECTIONS
+    ),
+    *(
         _difference(f"the split {split}", "frozen-in-time #28, CLIP_benchmark #7", split=split)
         for split in ("val", "test", "train")
     ),
     _difference("all splits in one pool", "CLIP_benchmark #48, mteb #1449", split="all"),
+    _difference(
+        "the split's queries among the candidates of all splits",
+        "a gallery of the whole data set",
+        split="candidates",
+    ),
     _difference("only the first caption of each image", "openai/CLIP #115", captions=1),
     _difference(
         "only the first five captions of each image",
         "vision-language-models-are-bows #20",
         captions=5,
+    ),
+    *(
+        _difference(
+            f"only the first {number} captions of each image",
+            "captions_per_image of another data set",
+            captions=captions,
+        )
+        for number, captions in (("two", 2), ("three", 3), ("four", 4), ("ten", 10))
+    ),
+    _difference(
+        "an image's captions averaged into one vector",
+        "prompts averaged as CLIP's",
+        joined=True,
+        captions=1,
     ),
     _difference("all captions of each image", "vision-language-models-are-bows #20", captions=None),
     _difference(
@@ -206,6 +262,26 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     *(
         _difference(
+            f"the mean of {parts} folds of consecutive images",
+            "folds of another size",
+            folds="consecutive",
+            fold=None,
+            parts=parts,
+        )
+        for parts in PARTS
+    ),
+    *(
+        _difference(
+            f"the mean of {parts} folds, image i in fold i mod {parts}",
+            "folds of another size",
+            folds="interleaved",
+            fold=None,
+            parts=parts,
+        )
+        for parts in PARTS
+    ),
+    *(
+        _difference(
             f"the {name} {{size}} images alone",
             "SGRAF #7, vsepp #26",
             folds="consecutive",
@@ -222,7 +298,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     _difference("ties by position, the first first", "a stable sort, descending", ties="first"),
     _difference("ties by position, the last first", "vsepp's argsort, reversed", ties="last"),
     _difference("the mean over all orders of ties", "arXiv 2508.03306", ties="expected"),
-    _difference("the two directions exchanged", "dsve-loc #17, BLIP #23", exchanged=True),
+    _difference("the two directions exchanged", "dsve-loc #17, BLIP #23", directions="exchanged"),
+    _difference("the mean of both directions", "one number for both tasks", directions="mean"),
+    _difference("hits of ranks below K from 1, R@(K − 1)", "rank < K", cutoff=-1),
+    _difference("hits of ranks up to K from 0, R@(K + 1)", "rank <= K", cutoff=1),
     _difference(
         "the share of right candidates found, not a hit", "vsepp #14, ranx #19", hits="share"
     ),

@@ -21,6 +21,7 @@ PROTOCOL = "measured by the protocol"
 # What is not known -> how to give it.
 HOW = {
     "vectors": "IMAGES.npy:CAPTIONS.npy",
+    "one matrix of scores": "scores of all pairs, the same in both directions",
     "the captions' texts": "--manifest",
     "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
     "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",

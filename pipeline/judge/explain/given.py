@@ -6,11 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.foundation.evaluation.judgements.rows import same_text, texts_of
 from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, Ids, Relevance, Scores
 from pipeline.foundation.evaluation.retrieval.owners import numbered, renumbered
-from pipeline.foundation.evaluation.retrieval.similarity import Selection
+from pipeline.foundation.evaluation.retrieval.placements import Placing
+from pipeline.foundation.evaluation.retrieval.similarity import PerDirection, Selection
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import Measurement
 
@@ -29,6 +31,8 @@ class Given:
     owner: Ids  # int64 [C], the image of each caption; -1 for none
     scores: Scores  # [I, C]
     captions: Sequence[str] | None = None  # the texts; None where they are not known
+    # Of each caption: equal texts in two languages are two captions; None for one language.
+    languages: npt.NDArray[np.str_] | None = None
     # Right pairs by other judgements.
     judged: Mapping[str, Callable[[], Relevance]] = field(default_factory=dict)
     # Embeds captions cut at so many tokens: [C, D].
@@ -74,10 +78,15 @@ class Given:
     @property
     def folds(self) -> int:
         """Into how many folds the images are cut; 1 where they cannot be."""
-        return self._folds(self.images)
+        return self._folds(self.images, None)
 
-    def _folds(self, images: int) -> int:
-        if images % self.fold:
+    def _folds(self, images: int, parts: int | None) -> int:
+        """Into how many folds so many images are cut: into `parts`, or into those of the known
+        size.
+        """
+        if parts is not None and images % parts == 0:
+            return parts
+        if parts is not None or images % self.fold:
             return 1
         return images // self.fold
 
@@ -95,8 +104,10 @@ class Given:
         """What a measurement needs that is not known, in words; "" where nothing is missing."""
         if wanted.tokens is not None and self.embed is None:
             return "an encoder and captions"
-        if self.vectors is None and (wanted.vectors != "given" or wanted.unit):
+        if self.vectors is None and (wanted.vectors != "given" or wanted.unit != "none"):
             return "vectors"
+        if wanted.rescored and isinstance(self.scores, PerDirection | Placing):
+            return "one matrix of scores"
         if self.captions is None and wanted.right in ("equal", "merged"):
             return "the captions' texts"
         if wanted.right not in ("own", "equal", "merged") and wanted.right not in self.judged:
@@ -110,7 +121,7 @@ class Given:
         images = self.images
         if not wanted.unpaired:
             images = int(np.count_nonzero(self._captions_of_each))
-        if wanted.folds is not None and self._folds(images) < 2:
+        if wanted.folds is not None and self._folds(images, wanted.parts) < 2:
             return True
         effective = self._effective(wanted)
         of_protocol = self._effective(protocol)
@@ -135,6 +146,11 @@ class Given:
         fold = wanted.fold
         if fold is not None and (wanted.folds is None or fold >= self.folds):
             fold = None
+        parts = wanted.parts
+        if parts is not None:
+            fold = None
+            if self.images == parts * self.fold:
+                parts = None
         hits = wanted.hits
         captions_of_each = self._captions_of_each
         if captions is not None:
@@ -145,7 +161,13 @@ class Given:
             hits = "any"
         unpaired = wanted.unpaired or self._is_paired
         return replace(
-            wanted, captions=captions, tokens=tokens, fold=fold, hits=hits, unpaired=unpaired
+            wanted,
+            captions=captions,
+            tokens=tokens,
+            fold=fold,
+            parts=parts,
+            hits=hits,
+            unpaired=unpaired,
         )
 
     def relevance(self, right: str) -> Relevance:
@@ -156,8 +178,8 @@ class Given:
             return self.judged[right]()
         if right == "own":
             return Relevance.of_owner(self.owner, self.images)
-        _, relevance = same_text(self._collection)
-        texts = texts_of(self._collection)
+        _, relevance = same_text(self._collection, self.languages)
+        texts = texts_of(self._collection, self.languages)
         t2i = relevance.t2i.restricted(texts, np.arange(self.images), self.images)
         return Relevance.of_captions(t2i, self.images, self.owner)
 
@@ -166,7 +188,7 @@ class Given:
         rows = np.arange(self.images)
         columns = np.arange(len(self.owner))
         if wanted.right == "merged":
-            columns, _ = same_text(self._collection)
+            columns, _ = same_text(self._collection, self.languages)
         if wanted.captions is not None:
             caption_of_image = numbered(self.owner[columns], self.images)
             columns = columns[caption_of_image < wanted.captions]
@@ -175,13 +197,14 @@ class Given:
             rows = np.unique(self.owner[columns])
         if wanted.folds is None:
             return [(rows, columns)]
-        if len(rows) % self.fold:
+        folds = self._folds(len(rows), wanted.parts)
+        size = len(rows) // folds
+        if wanted.parts is None and size != self.fold:
             raise InputError(f"{len(rows)} images cannot be cut into folds of {self.fold}")
-        folds = len(rows) // self.fold
         image_number = np.arange(len(rows))
         fold_of_image = image_number % folds
         if wanted.folds == "consecutive":
-            fold_of_image = image_number // self.fold
+            fold_of_image = image_number // size
         image_of_caption = renumbered(self.owner[columns], rows, self.images)
         fold_of_caption = np.where(image_of_caption < 0, -1, fold_of_image[image_of_caption])
         pool_of_folds = []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby, product
-from typing import TypeAlias, get_args
+from typing import NoReturn, TypeAlias, get_args
 
 import numpy as np
 
@@ -24,11 +24,15 @@ from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
 from pipeline.foundation.evaluation.retrieval.placements import Placements
 from pipeline.foundation.evaluation.retrieval.positions import by_position
+from pipeline.foundation.evaluation.retrieval.relevance import without_queries
+from pipeline.foundation.evaluation.retrieval.similarity import PerDirection
 from pipeline.foundation.evaluation.statistics.wilson import Interval
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.arrays import multiplied, read, rounded
-from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.differences import CORRECTIONS, Measurement
 from pipeline.judge.explain.given import Given
+from pipeline.judge.systems.rescoring import RESCORERS
+from pipeline.judge.systems.rescoring.bank import of_test
 
 Progress: TypeAlias = Callable[[int, int], object]
 WAYS = ("i2t", "t2i")
@@ -74,6 +78,10 @@ class Measuring:
                 self._folds[_ranking(measurement)] = folds
                 progress(len(self._folds), total)
 
+    def is_ranked(self, wanted: Measurement) -> bool:
+        """Whether a measurement's ranking is there already."""
+        return _ranking(wanted) in self._folds
+
     def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
         """A metric of a direction, "" for both; None where it cannot be measured."""
         ranking = _ranking(wanted)
@@ -99,8 +107,9 @@ class Measuring:
         given = self.splits[wanted.split]
         with _unless_as_given(wanted):
             if given.vectors is None:
-                return read(given, wanted.scores)
-            return Matrix(rounded(self._multiplied(given, wanted), wanted.scores))
+                return _corrected(read(given, wanted), wanted)
+            cells = rounded(self._multiplied(given, wanted), wanted.scores)
+            return _corrected(Matrix(cells), wanted)
         return None
 
     def _multiplied(self, given: Given, wanted: Measurement) -> Cells:
@@ -120,19 +129,26 @@ class Measuring:
         with _unless_as_given(wanted):
             for rows, columns in given.pool(wanted):
                 of_pool = select(scores, rows, columns)
-                for hit_and_ties, fold in ranked(of_pool, relevance.select(rows, columns)):
+                right = relevance.select(rows, columns)
+                if without_queries(right):
+                    return {}
+                for hit_and_ties, fold in ranked(of_pool, right):
                     folds[hit_and_ties].append(fold)
             return folds
         return {}
 
     def _number(self, wanted: Measurement, metric: Metric, way: str, folds: list[Fold]) -> float:
+        if wanted.directions == "mean" and metric.summed is None:
+            own = replace(wanted, directions="own")
+            of_ways = [self.number(own, metric, each_way) or 0.0 for each_way in WAYS]
+            return float(np.mean(of_ways))
         if isinstance(metric, RSum):
             return self._sum_of_recalls(wanted, metric, way)
         if wanted.fold is not None:
             folds = [folds[wanted.fold]]
-        if wanted.hits == "share" and isinstance(metric, Hit):
-            metric = Recall(metric.k)
-        if wanted.exchanged:
+        if isinstance(metric, Hit):
+            metric = _hit(wanted, metric)
+        if wanted.directions == "exchanged":
             way = WAYS[way == WAYS[0]]
         values_of_folds = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
         if wanted.averaged == "images":
@@ -158,6 +174,30 @@ class Measuring:
         if wanted.sum_of_rounded:
             recalls = [round(recall, DECIMALS) for recall in recalls]
         return sum(recalls) / (metric.summed or len(RECALLS))
+
+
+def _corrected(scores: Scores, wanted: Measurement) -> Scores:
+    """The scores with hubs corrected by the queries that are ranked, if that is wanted."""
+    if not wanted.rescored:
+        return scores
+    assert not isinstance(scores, PerDirection)
+    name, options = CORRECTIONS[wanted.rescored]
+    if "beta" in options:
+        options = {**options, "bank": "test"}
+    return RESCORERS.build(name, **options).rescore(scores, of_test(scores, _no_heads))
+
+
+def _no_heads() -> NoReturn:
+    raise InputError("scores alone have no vectors")
+
+
+def _hit(wanted: Measurement, hit: Hit) -> Metric:
+    """Recall at K as it is wanted."""
+    assert hit.k is not None
+    k = hit.k + wanted.cutoff
+    if wanted.hits == "share":
+        return Recall(k)
+    return Hit(k)
 
 
 @contextmanager

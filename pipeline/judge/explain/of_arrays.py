@@ -86,9 +86,10 @@ def explain(
     rules = find(protocol)
     given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
     base = Measurement.by(rules, ties, normalise)
+    as_measured = source_of(scores, normalise)
+    measured = evaluate(as_measured, owner, rules, ties)  # refuses what cannot be ranked
     explanation = search({"": given}, base, rules, numbers, most, progress, row)
-    measured = source_of(scores, normalise)
-    notes = likely_mistakes(measured, owner, evaluate(measured, owner, rules, ties))
+    notes = likely_mistakes(as_measured, owner, measured)
     return replace(explanation, notes=(*notes, *explanation.notes))
 
 

@@ -78,7 +78,10 @@ class Source:
         pool = replace(
             pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest
         )
-        return Opened(pools | {split: pool}, split, rules, system)
+        pools[split] = pool
+        if ALL in systems and split != ALL:
+            pools["candidates"] = _among_all(pools[ALL], systems[ALL], system)
+        return Opened(pools, split, rules, system)
 
     def _systems(self) -> tuple[dict[str, System], str]:
         """The systems of all splits that are known, and the split that is measured."""
@@ -158,7 +161,14 @@ class Source:
         texts = None
         if manifest is not None:
             texts = judged.of_captions(system, manifest, "caption").tolist()
-        return Given(system.name, system.caption_image, system.scores, texts, fold=fold)
+        return Given(
+            system.name,
+            system.caption_image,
+            system.scores,
+            texts,
+            judged.with_languages(system, manifest).languages,
+            fold=fold,
+        )
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
         """What embeds the captions again, each cut at a number of tokens; and how many the longest
@@ -187,3 +197,11 @@ class Source:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
         return judgements
+
+
+def _among_all(whole: Given, of_all: System, of_split: System) -> Given:
+    """All images and captions as candidates of a split's queries: captions of others are of no
+    image, and so no queries, nor are images without captions.
+    """
+    is_query = np.isin(of_all.caption_ids, of_split.caption_ids)
+    return replace(whole, owner=np.where(is_query, whole.owner, -1))

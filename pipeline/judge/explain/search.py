@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 from itertools import chain, combinations
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from pipeline.foundation.evaluation.metrics.kinds import Hit, RSum
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.judge.explain.differences import (
     DIFFERENCES,
@@ -26,8 +28,11 @@ from pipeline.judge.tables.published import PublishedRow
 DRAWN = 20_000
 # Together at most so many that change the ranking: more would rank the scores hundreds of times.
 RANKINGS = 2
-# Scores of so many cells take a second or more for each two that do.
-MANY = 20_000_000
+# How many pairs of differences are ranked together, those that come nearest by the sum of their
+# effects: as many as have so many cells, within these bounds.
+CELLS_TOGETHER = 50_000_000
+LEAST_TOGETHER = 12
+MOST_TOGETHER = 100
 
 Choice: TypeAlias = tuple[Difference, ...]
 
@@ -141,9 +146,13 @@ def _possible(
 def _is_asked(difference: Difference, published: Sequence[Printed]) -> bool:
     """Whether any of the published numbers is of the kind that a difference may change."""
     choices = dict(difference.choices)
-    if "exchanged" in choices:
+    if choices.get("directions") == "exchanged":
         # Of numbers that do not say their direction both are tried.
         return any(bool(number.direction) for number in published)
+    if "directions" in choices:
+        return any(number.metric.summed is None for number in published)
+    if "cutoff" in choices:
+        return any(isinstance(number.metric, Hit | RSum) for number in published)
     if "median" in choices:
         return any(number.metric.is_median for number in published)
     if "from_zero" in choices:
@@ -184,6 +193,7 @@ class _Search:
         self.shown: dict[Choice, Shown] = {}
         self.is_pruned = False  # whether some were left out as they are not near
         self._measured: set[Measurement] = set()
+        self._effects: dict[Difference, np.ndarray | None] = {}
 
     @property
     def is_explained(self) -> bool:
@@ -207,9 +217,32 @@ class _Search:
     def all_choices(self, known: Sequence[Difference], counts: Iterable[int]) -> list[Choice]:
         """The choices of each number of differences."""
         choices: list[Choice] = []
+        slow: list[tuple[float, Choice]] = []
         for count in counts:
-            choices += self.choices(known, count)
-        return choices
+            for choice in self.choices(known, count):
+                if self._is_slow(choice):
+                    slow.append((self._gap(choice), choice))
+                else:
+                    choices.append(choice)
+        slow.sort(key=lambda gap_and_choice: gap_and_choice[0])
+        cells = max(given.cells for given in self.measuring.splits.values())
+        kept = min(max(CELLS_TOGETHER // cells, LEAST_TOGETHER), MOST_TOGETHER)
+        self.is_pruned = self.is_pruned or len(slow) > kept
+        return choices + [choice for _, choice in slow[:kept]]
+
+    def _is_slow(self, choice: Choice) -> bool:
+        """Whether the scores are ranked again for several differences together, which takes
+        time.
+        """
+        if len(_ranked(choice, self.base)) < RANKINGS:
+            return False
+        return not self.measuring.is_ranked(self.measurement(choice))
+
+    def _gap(self, choice: Choice) -> float:
+        """How far the sum of the effects is from the published numbers, at most."""
+        effects = [self._effect(difference) for difference in choice]
+        known = [effect for effect in effects if effect is not None]
+        return float(np.abs(self._off + np.sum(known, axis=0)).max())
 
     def choices(self, known: Sequence[Difference], together: int) -> Iterator[Choice]:
         """So many differences at a time that can be made and may reach the published numbers."""
@@ -250,33 +283,58 @@ class _Search:
 
     def _is_possible(self, choice: Choice) -> bool:
         wanted = self.measurement(choice)
+        if wanted.directions == "mean" and self.way == WAYS[1]:
+            return False  # which is that of the other direction
         given = self.measuring.splits.get(wanted.split)
         if given is None or given.lacks(wanted):
             return False
         return not given.is_idle(wanted, self.base)
 
     def _is_near(self, choice: Choice) -> bool:
-        """Whether the scores are worth ranking for two differences together: whether the sum of
-        their effects is near.
+        """Whether differences are worth measuring together: whether the sum of their effects is
+        near.
 
-        What two do together may differ from this sum by twice the smaller effect.
+        What they do together may differ from this sum by twice the smaller effects. Two of which
+        one alone changes the ranking are measured in any case: that takes no time.
         """
-        ranked = [difference for difference in choice if difference.changed(self.base) & RANKED]
-        cells = max(given.cells for given in self.measuring.splits.values())
-        if len(ranked) != RANKINGS or cells < MANY:
-            return len(ranked) <= RANKINGS
-        base = self._shown(())
-        alone = [self._shown((difference,)) for difference in ranked]
-        if base is None or None in alone:
+        ranked = _ranked(choice, self.base)
+        if len(ranked) > RANKINGS:
             return False
-        numbers = zip(self.published, base, *filter(None, alone), strict=True)
-        for printed, protocol_number, *with_difference in numbers:
-            effects = [end - protocol_number for end in with_difference]
-            reach = _near(printed) + 2 * min(map(abs, effects))
-            if abs(protocol_number + sum(effects) - printed.number) > reach:
-                self.is_pruned = True
-                return False
-        return True
+        if len(choice) < 2 or (len(choice) == 2 and len(ranked) < RANKINGS):
+            return True
+        if len(choice) > 2 and self._is_slow(choice):
+            return False
+        effects = [self._effect(difference) for difference in choice]
+        if any(effect is None for effect in effects):
+            return False
+        of_choice = np.array(effects)
+        sizes = np.abs(of_choice)
+        reach = self._reach + 2 * (sizes.sum(0) - sizes.max(0))
+        is_near = bool((np.abs(self._off + of_choice.sum(0)) <= reach).all())
+        self.is_pruned = self.is_pruned or not is_near
+        return is_near
+
+    @cached_property
+    def _off(self) -> np.ndarray:
+        """How far each of the protocol's numbers is from the published one."""
+        shown = self._shown(())
+        assert shown is not None
+        return np.array(shown, float) - [float(printed.number) for printed in self.published]
+
+    @cached_property
+    def _reach(self) -> np.ndarray:
+        """How far from each published number others are near it."""
+        return np.array([float(_near(printed)) for printed in self.published])
+
+    def _effect(self, difference: Difference) -> np.ndarray | None:
+        """By how much a difference alone changes each number; None where it cannot be measured."""
+        if difference not in self._effects:
+            alone = self._shown((difference,))
+            base = self._shown(())
+            self._effects[difference] = None
+            if alone is not None and base is not None:
+                self._effects[difference] = np.array(alone, float) - np.array(base, float)
+        return self._effects[difference]
 
     def _shown(self, choice: Choice) -> Shown | None:
         """The numbers of a choice, rounded as the published ones; None if one is not known."""
@@ -288,6 +346,11 @@ class _Search:
                 return None
             variant_numbers.append(printed.rounded(measured_number, wanted.rounding))
         return tuple(variant_numbers)
+
+
+def _ranked(choice: Choice, base: Measurement) -> list[Difference]:
+    """The differences of a choice that change the ranking."""
+    return [difference for difference in choice if difference.changed(base) & RANKED]
 
 
 def _all_but_one(choice: Choice) -> Iterator[Choice]:
