@@ -181,7 +181,7 @@ def _written(
         return json.dumps([*entries], indent=1)
     names = [", ".join(group) for group in systems]
     if output == "text":
-        return compared.to_text(names, contrasts, explain, terminal.strong)
+        return compared.to_text(names, contrasts, explain)
     return compared.WRITERS[output](names, contrasts, explain)
 
 

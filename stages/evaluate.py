@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation import manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, protocol, workers
+from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.files import streams
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import JudgeSettings
@@ -18,6 +19,7 @@ from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import named_rows
+from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
 from stages.arguments import Workers
@@ -95,6 +97,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
             notes_on_systems += [(system.name, note) for note in notes]
             if row.series:
                 numbers |= {"series": row.series, "seed": row.seed}
+            contender = Contender(ImageHits(pool.hits[0]), pool.pool.made_from.competes)
             title = pool.pool.name
             if options.per_query:
                 of_queries = ""
@@ -103,7 +106,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 tables.append(measured.query_table(pool.by_protocol, of_queries))
             if is_untitled:
                 title = ""
-            shown.append((title, numbers))
+            shown.append((title, numbers | {"contender": contender}))
             _write(pool, row, numbers, options, evaluation, unwritten)
         if options.per_query:
             with unwritten.of(options.per_query):

@@ -7,6 +7,7 @@ from typing import Any
 
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.retrieval import workers
+from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.files import streams
 from pipeline.foundation.files.atomic import creating, exclusive, write_json
 from pipeline.foundation.parts.errors import InputError, counted
@@ -15,6 +16,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
+from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from pipeline.run.provenance import results
 from pipeline.run.provenance.results import Result
@@ -69,7 +71,9 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     rows = []
     for name, entry in entries.items():
         described = _described(name, entry.made)
-        rows += [(name, described | numbers) for numbers in entry.numbers.values()]
+        for by, numbers in entry.numbers.items():
+            contender = Contender(ImageHits(entry.hits[by]), entry.made.competes)
+            rows.append((name, described | numbers | {"contender": contender}))
     print_numbers(rows, options.output, settings)
     unwritten.refuse()
     if options.output in ("text", "verbose"):

@@ -204,7 +204,7 @@ def print_numbers(
     if output == "text" and is_table and not beside:
         text = evaluated.to_table(results, terminal.strong, terminal.width(sys.stdout))
     elif output in ("text", "verbose") and not beside:
-        text = evaluated.to_text(results, terminal.strong)
+        text = evaluated.to_text(results)
     elif output == "json":
         text = _json(results)
     elif output == "model-index":
@@ -219,7 +219,7 @@ def print_numbers(
 def _json(results: evaluated.Results) -> str:
     entries = []
     for _, numbers in results:
-        entry = dict(numbers)
+        entry = {key: value for key, value in numbers.items() if key != "contender"}
         if isinstance(entry.get("series"), evaluated.Series):
             entry["series"] = entry["series"].name
         entries.append(entry)

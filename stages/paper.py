@@ -49,7 +49,6 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
         options.delta,
         options.only or how.table_rows,
         options.columns or tuple(how.table_metrics),
-        options.bold or how.table_bold,
         options.letters,
     )
     inputs = _results(paths, request)

@@ -140,7 +140,6 @@ def _plan(paths: Paths, settings: Settings) -> dict[str, Any]:
         **shown,
     }
     report = {"report": settings.report.recorded(), **shown}
-    report |= settings.typesetting.recorded(settings.typesetting.ALWAYS_RECORDED)
     data = card.model_dump(exclude={"unstated"})
     of_tables = [(TABLES, name) for name in settings.tables or TABLES]
     of_figures = [(FIGURES, name) for name in settings.figures]

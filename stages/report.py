@@ -137,7 +137,7 @@ def _contents(
     described = {head.name: head.record.model_dump() for head in of_run}
     effects = systems.effects(ensembles, protocol, settings.evaluate, judge, progress)
     hubs = systems.hubs(shown, settings.evaluate, progress)
-    headlines = headline.headlines(metrics, settings.typesetting.table_bold)
+    headlines = headline.headlines(metrics)
     pairs_of_headlines = [pairs.pairs(of_test_set, metrics) for of_test_set in headlines]
     licence = card.licence
     if card.is_own:

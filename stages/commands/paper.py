@@ -10,7 +10,7 @@ from stages import declared, options, values
 
 if TYPE_CHECKING:
     from pipeline.judge.tables.latex import Style
-    from pipeline.judge.tables.table import Bold, Rows
+    from pipeline.judge.tables.table import Rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,15 +74,6 @@ class TablesOptions(declared.Options):
             type=values.Names(),
             metavar="NAMES",
             help="Columns instead of the paper's: metrics of each direction and RSUM: R@1,RSUM.",
-        ),
-    ] = None
-    bold: Annotated[
-        "Bold | None",
-        click.option(
-            "--bold",
-            type=click.Choice(["tied", "best"]),
-            show_default="typesetting.table_bold",
-            help="Which measured rows are bold: all that a paired test does not tell from the best, or the best.",
         ),
     ] = None
     style: Annotated[

@@ -96,9 +96,9 @@ def read_metrics(tree: Any) -> tuple[MeasuredSystem, ...]:
     return measured_here.read_metrics(results.parsed(tree))
 
 
-def headlines(tree: Any, *bold: Any) -> list[headline.Headline]:
+def headlines(tree: Any) -> list[headline.Headline]:
     """As from results/metrics.json with this content."""
-    return headline.headlines(results.parsed(tree), *bold)
+    return headline.headlines(results.parsed(tree))
 
 
 def member(

@@ -179,7 +179,7 @@ def test_bold_has_its_colour() -> None:
     source = to_latex(built("vse2ad_table1", {}))
     assert r"& \bfseries 63.5 &" in source
     assert r"& \color{blue}\bfseries 65.7 &" in source
-    assert r"& \color{red}\bfseries 67.1 &" in source
+    assert r"\color{red}" not in source
     assert (
         r"520.5{\rlap{\normalfont\normalcolor\raisebox{0.35em}[0pt][0pt]{\fontsize{7}{7}\selectfont a}}}"
         in source
@@ -190,7 +190,7 @@ def test_bold_has_its_colour() -> None:
 def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
     source = to_latex(of_everything("vse2ad_table1"))
     assert "S[table-format=2.1]" in source
-    assert r"\bfseries 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
+    assert r" & 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
     assert "{{--}}" in to_latex(built("vse2ad_table2", {}))
 
 

@@ -97,8 +97,8 @@ def test_a_panel_without_notes_ends_with_its_table() -> None:
 
 def test_only_captions_that_are_set_in_colours_name_them() -> None:
     table = built("vse2ad_table1", {})
-    assert "Colours: black for R, blue for RG, red for RGP." in to_latex(table)
-    assert "text encoder.\n" in to_markdown(table)
+    assert "Colours: black for R, blue for RG." in to_latex(table)
+    assert "where there is one row.\n" in to_markdown(table)
     assert "olour" not in to_markdown(table)
 
 

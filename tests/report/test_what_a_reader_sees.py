@@ -98,8 +98,8 @@ def test_the_caption_names_the_colours_that_are_there() -> None:
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
     (panel,) = built("vse2ad_table1", both | wide, MEASURED).panels
     assert panel.caption.endswith(
-        "Bold: the best for the same features and text encoder. A single measured "
-        "row is never bold."
+        "Bold: the best for the same features and text encoder, untested. No bold where that is "
+        "all of them, and where there is one row."
     )
 
 
@@ -109,7 +109,7 @@ def test_of_several_measured_rows_the_best_is_bold() -> None:
     )
     (panel,) = built("vse2ad_table3", both, MEASURED).panels
     assert bold(panel)[-1] == "390.0"
-    assert "Bold: the best of a column." in panel.caption
+    assert "Bold: the best of a column, untested." in panel.caption
 
 
 def test_other_data_has_its_rows_in_one_of_the_tables_by_networks() -> None:
@@ -154,7 +154,7 @@ def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> No
         any(cell.bold for row in group.rows for cell in row.cells) for group in panel.groups
     ]
     assert all(with_bold)
-    assert "Bold: the best of a group of rows." in panel.caption
+    assert "Bold: the best of a group of rows, as printed, untested." in panel.caption
 
 
 def test_no_line_of_a_terminal_begins_with_a_percent_sign() -> None:

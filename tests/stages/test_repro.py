@@ -302,7 +302,6 @@ def test_where_it_is_computed_and_a_recipe_that_is_not_run_rerun_nothing(run: Ru
 
 def test_typesetting_reruns_what_it_sets(run: Run) -> None:
     for setting, value, stages in (
-        ("table_bold", "best", {"tables", "report"}),
         ("column_width", 8.0, {"tables"}),
         ("figure_font", "serif", {"figures"}),
     ):

@@ -166,11 +166,11 @@ def test_colour_and_bold_are_for_terminals_and_two_variables(
     shown = {name: Terminal() if is_terminal else io.StringIO() for name in ("stdout", "stderr")}
     for name, stream in shown.items():
         monkeypatch.setattr(sys, name, stream)
-    pipeline(monkeypatch, capfd, "evaluate", scores)
+    pipeline(monkeypatch, capfd, "evaluate", scores, best(scores))
     pipeline(monkeypatch, capfd, "evaluate", scores, "--latex", "--json")
     progress.say("warning: of a thing", "no warning: here")
     out, err = (stream.getvalue() for stream in shown.values())
-    assert ("  RSUM \x1b[1m" in out) == expected
+    assert ("\x1b[1m600.0\x1b[0m" in out) == expected
     assert ("\x1b[31m\x1b[1merror:\x1b[0m --latex" in err) == expected
     assert "\x1b[33m\x1b[1mwarning:\x1b[0m of a thing\nno warning: here\n" in err or not expected
     assert ("\x1b" in out + err) == expected
@@ -203,7 +203,8 @@ def test_a_log_has_no_colour(
     tmp_path: Path, scores: Path, capfd: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    _, out, _ = pipeline(monkeypatch, capfd, "evaluate", scores, "--log", tmp_path / "run.log")
+    log = ("--log", tmp_path / "run.log")
+    _, out, _ = pipeline(monkeypatch, capfd, "evaluate", scores, best(scores), *log)
     assert "\x1b" in out
     assert "\x1b" not in (tmp_path / "run.log").read_text(encoding="utf-8")
 
@@ -225,6 +226,13 @@ def scores(tmp_path: Path) -> Path:
     """A matrix of 10 images and 50 captions."""
     np.save(tmp_path / "scores.npy", np.random.default_rng(0).random((10, 50)))
     return tmp_path / "scores.npy"
+
+
+def best(scores: Path) -> Path:
+    """Scores of the same images and captions that find all."""
+    file = scores.with_name("best.npy")
+    np.save(file, np.eye(10).repeat(5, axis=1))
+    return file
 
 
 def test_a_log_holds_the_command_what_it_printed_and_its_error(

@@ -66,7 +66,6 @@ class Typesetting(Section):
     table_style: Literal["booktabs", "plain"] = "booktabs"
     table_rows: Literal["all", "published", "measured"] = "all"
     table_metrics: list[str] = Field(default_factory=list)
-    table_bold: Literal["tied", "best"] = "tied"
     figure_font: Literal["sans", "serif"] = "sans"
     ALWAYS_RECORDED = frozenset(
         {

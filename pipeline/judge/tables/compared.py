@@ -15,7 +15,7 @@ from pipeline.foundation.evaluation.metrics.base import STATISTICS, TASKS, Stati
 from pipeline.foundation.evaluation.statistics.contrast import Contrast, in_letters, sufficient
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text
-from pipeline.judge.tables.table import Cell, Note, Panel, Table, TableRow, grid, number, to_digits
+from pipeline.judge.tables.table import Cell, Note, Panel, Table, grid, number, to_digits
 
 OVER_SEEDS = (
     "In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
@@ -61,16 +61,12 @@ def to_text(
     names: Sequence[str],
     contrasts: Sequence[Sequence[Contrast]],
     explain: bool = False,
-    strong: text.Strong = str,
 ) -> str:
-    """Write small text tables for each protocol, of the contrasts of all pairs.
-
-    strong: writes the difference of RSUM.
-    """
+    """Write small text tables for each protocol, of the contrasts of all pairs."""
     lines = [wrapped(f"{key}  {name}") for key, name in _keyed(names)]
     lines.append("")
     for panel in _panels(names, contrasts, str):
-        lines += text.to_text(_headlined(panel), strong)
+        lines += text.to_text(panel)
     lines += map(wrapped, _notes(contrasts, explain))
     return "\n".join(lines)
 
@@ -125,29 +121,6 @@ def to_csv(
                     ]
                 )
     return csv_file.getvalue().rstrip()
-
-
-def _headlined(panel: Panel) -> Panel:
-    """The same panel, with the numbers of its row of RSUM in bold."""
-    groups = []
-    for group in panel.groups:
-        rows = []
-        for row in group.rows:
-            if row.cells[0].text == "RSUM":
-                row = _bold(row)
-            rows.append(row)
-        groups.append(replace(group, rows=tuple(rows)))
-    return replace(panel, groups=tuple(groups))
-
-
-def _bold(row: TableRow) -> TableRow:
-    """The same row with its numbers in bold."""
-    cells = []
-    for cell in row.cells:
-        if cell.number is not None:
-            cell = replace(cell, bold="black")
-        cells.append(cell)
-    return replace(row, cells=tuple(cells))
 
 
 WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}

@@ -19,10 +19,12 @@ from pipeline.foundation.files.left_out import by_reason
 from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import text
+from pipeline.judge.tables.bold import NEVER_BOLD, Contender, Emphasis
 from pipeline.judge.tables.table import (
     MISSING,
     Cell,
     Column,
+    Note,
     Panel,
     RowGroup,
     TableRow,
@@ -39,7 +41,7 @@ class Series(NamedTuple):
 
 
 # A name and its metrics (`Metrics.as_dict`, with or without "interval", the split, the `Series` and
-# its seed), once for each protocol.
+# its seed, and the `Contender` that it is for bold), once for each protocol.
 Results: TypeAlias = Sequence[tuple[str, Mapping[str, Any]]]
 
 DIRECTIONS = {way: TASKS[way] for way in ("i2t", "t2i")}
@@ -50,11 +52,8 @@ SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
 NOTE = "In brackets: 95 % intervals, how much a number would vary with another sample of images."
 
 
-def to_text(results: Results, strong: text.Strong = str) -> str:
-    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide.
-
-    strong: writes the RSUM.
-    """
+def to_text(results: Results) -> str:
+    """Write small text tables for each result, of recalls and of ranks, at most 80 columns wide."""
     lines: list[str] = []
     for system, numbers in results:
         recalls: list[list[str | Cell]] = []
@@ -69,8 +68,7 @@ def to_text(results: Results, strong: text.Strong = str) -> str:
         if any(numbers[way]["MedR"] is not None for way in DIRECTIONS):
             lines += text.to_text(grid(("", *RANKS), {"": ranks}))
         if numbers["RSUM"] is not None:
-            rsum = _rsum(numbers)
-            lines.append(f"  RSUM {strong(rsum.text)}{rsum.after}")
+            lines.append(f"  RSUM {_rsum(numbers)}")
         lines += [wrapped(line, "  ") for line in remarks(numbers)]
         lines.append("")
     for line in told_over_seeds(results):
@@ -84,7 +82,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     """Write one text table for each split, pool and protocol: a row for each system, the largest
     RSUM first.
 
-    strong: writes the best number of a column. width: the terminal's, None for any.
+    strong: writes a bold number. width: the terminal's, None for any.
     """
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for system, numbers in results:
@@ -95,7 +93,9 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         systems = over_seeds(results_of_pool)
         systems.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
         lines.append(wrapped(pool_title[:1].upper() + pool_title[1:]))
-        lines += text.to_text(_panel(systems), strong, width)
+        panel = _panel(systems)
+        lines += text.to_text(panel, strong, width)
+        lines += [wrapped(note.text, "  ") for note in panel.notes]
         lines += [wrapped(line, "  ") for line in _noted(results_of_pool)]
         lines.append("")
         has_spread = has_spread or any(numbers.get("spread") for _, numbers in systems)
@@ -107,25 +107,39 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
 
 
 def _panel(results: Results) -> Panel:
-    """A row for each system; the best recalls and RSUM are bold."""
+    """A row for each system, with notes on what is bold."""
     columns = [Column("system", kind="text")]
     for task in DIRECTIONS.values():
         columns += [Column(recall, (task,)) for recall in RECALLS]
     columns.append(Column("RSUM"))
-    cells = [_numbers(numbers) for _, numbers in results]
-    best = []
-    for column in zip(*cells, strict=True):
-        numbers_of_column = [cell.number for cell in column if cell.number is not None]
-        best.append(max(numbers_of_column, default=None))
-    rows = []
-    for (system, _), of_system in zip(results, cells, strict=True):
-        system_cells = [Cell(system)]
-        for cell, largest in zip(of_system, best, strict=True):
-            if cell.number is not None and cell.number == largest:
-                cell = replace(cell, bold="black")
-            system_cells.append(cell)
-        rows.append(TableRow(tuple(system_cells)))
-    return Panel(tuple(columns), (RowGroup(tuple(rows)),))
+    contenders = [contender(numbers) for _, numbers in results]
+    cells = [[Cell(system), *_numbers(numbers)] for system, numbers in results]
+    emphasis = Emphasis()
+    for place, statistic in enumerate(STATISTICS, start=1):
+        competing = {}
+        tested = {}
+        for row, system in enumerate(contenders):
+            shown = cells[row][place].number
+            if shown is None:
+                continue
+            tested[row] = system.tested(statistic)
+            if system.competes:
+                competing[row] = shown
+        for row in emphasis.bold(competing, tested):
+            cells[row][place] = replace(cells[row][place], bold="black")
+    rows = [TableRow(tuple(cells_of_row)) for cells_of_row in cells]
+    notes = [emphasis.said()]
+    if not all(system.competes for system in contenders):
+        notes.append(NEVER_BOLD)
+    return Panel(
+        tuple(columns), (RowGroup(tuple(rows)),), notes=tuple(map(Note, filter(None, notes)))
+    )
+
+
+def contender(numbers: Mapping[str, Any]) -> Contender:
+    """What the rule of bold asks of a system; without hits where they are not known."""
+    known: Contender = numbers.get("contender", Contender())
+    return known
 
 
 def _numbers(numbers: Mapping[str, Any]) -> list[Cell]:
@@ -309,6 +323,7 @@ def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
             means[statistic] = fmean(numbers_of_seeds)
             deviations[statistic] = stdev(numbers_of_seeds)
     first_seed = {key: value for key, value in runs[0].items() if key != "interval"}
+    first_seed["contender"] = replace(contender(first_seed), hits=None)
     numbers = first_seed | nested(means) | {"spread": nested(deviations)}
     return runs[0]["series"].name, numbers
 

@@ -208,9 +208,6 @@ class Table:
 
 # Which rows a table shows.
 Rows = Literal["all", "published", "measured"]
-# Which measured numbers are bold: all that do not differ significantly from the best, or the best
-# alone.
-Bold = Literal["tied", "best"]
 
 
 @dataclass(frozen=True)
@@ -225,7 +222,6 @@ class TableRequest:
     # The metrics of each direction, e.g. R@1 or nDCG@10, and RSUM; () for those that the paper
     # prints.
     metrics: tuple[str, ...] = ()
-    bold: Bold = "tied"  # Which measured numbers are bold
     # Whether a column after each measured RSUM has letters: rows that share one do not differ
     # significantly.
     letters: bool = False

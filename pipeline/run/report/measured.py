@@ -34,6 +34,7 @@ from pipeline.judge.systems.scores.made import (
     Reranked,
     differences,
 )
+from pipeline.judge.tables.bold import TestedColumn
 from pipeline.judge.tables.table import Cell, number
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import names
@@ -72,6 +73,7 @@ class Origin:
     # The settings of the last step, if that reranked: (name, value) pairs such as ("k", 20); ()
     # otherwise.
     rerank: tuple[tuple[str, Any], ...] = ()
+    competes: bool = True  # Whether its numbers may be bold
     # The section of its rows, such as `ZERO_SHOT`, if no head of this pipeline made it: it has no
     # features, and its recipe is its name. "" otherwise.
     section: str = ""
@@ -85,14 +87,6 @@ class Origin:
             return None
         benchmark: str | None = names.NAMES["benchmarks"].get(f"{self.dataset} {self.protocol}")
         return benchmark
-
-
-@dataclass(frozen=True)
-class TestedColumn:
-    """The input of a paired test of one column, for one system."""
-
-    hits: ImageHits  # of each image
-    statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
 
 
 @dataclass(frozen=True)
@@ -374,6 +368,7 @@ def _origin(result: Result, protocol: str, scores: Mapping[str, Any]) -> Origin:
         trained_on=trained_on,
         distractors=tuple(distractors),
         transductive=made.has_seen_queries,
+        competes=made.competes,
         rerank=_rerank(made),
         lacks=by_reason(scores.get("left_out", {})),
         section=_section(made),

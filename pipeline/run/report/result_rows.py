@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.judge.systems.scores.made import GivenScores, Member
+from pipeline.judge.tables.bold import TestedColumn
 from pipeline.judge.tables.table import (
     MISSING,
     Cell,
@@ -19,7 +20,7 @@ from pipeline.judge.tables.table import (
     TableRow,
 )
 from pipeline.run.report import names
-from pipeline.run.report.measured import MeasuredSystem, Origin, TestedColumn
+from pipeline.run.report.measured import MeasuredSystem, Origin
 from pipeline.run.report.names import STAND_IN, stand_ins
 
 # The mark of a measured row with a step that used all test queries together. Such a row is never
@@ -133,12 +134,11 @@ def _marked(header: RowHeader, system: MeasuredSystem) -> RowHeader:
     compete.
     """
     marks = []
-    competes = header.competes
+    competes = header.competes and system.origin.competes
     if stand_ins(system.members):
         marks.append(STAND_IN)
     if system.origin.transductive:
         marks.append(TRANSDUCTIVE)
-        competes = False
     return replace(header, marks=tuple(marks), competes=competes)
 
 

@@ -20,10 +20,10 @@ from pipeline.foundation.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.judge.systems.scores.made import GIVEN
 from pipeline.judge.tables import published, table
+from pipeline.judge.tables.bold import LETTERED, Emphasis
 from pipeline.judge.tables.published import RECALLS, PublishedRow
 from pipeline.judge.tables.table import (
     MISSING,
-    Bold,
     Cell,
     Column,
     MetricKey,
@@ -34,7 +34,7 @@ from pipeline.judge.tables.table import (
     TableRequest,
 )
 from pipeline.run.report import emphasis, names, result_rows, throughput
-from pipeline.run.report.emphasis import PairedTests, Rule, best_of_columns
+from pipeline.run.report.emphasis import Rule, best_of_columns
 from pipeline.run.report.measured import MeasuredSystem, Origin, Results, outside_benchmarks
 from pipeline.run.report.result_rows import DELTA, LETTERS, RATIO, Measured, ResultRow, RowHeader
 
@@ -153,9 +153,8 @@ class PaperTable(ABC):
     # (text, sentence) pairs; the sentence joins the caption where a label or heading holds the
     # text.
     legend: tuple[tuple[str, str], ...] = ()
-    emphasis: Rule = best_of_columns  # The rule that says which numbers are bold
+    emphasis: Rule = best_of_columns  # Which rows compete for bold
     notes: tuple[Note, ...] = ()  # Notes on the published rows
-    bold: Bold = "tied"  # Which measured numbers are bold
     letters: bool = False  # Whether measured rows have letters
 
     @classmethod
@@ -200,7 +199,6 @@ class PaperTable(ABC):
         chosen = replace(
             self,
             columns=self.columns.choose(request.metrics),
-            bold=request.bold,
             letters=request.letters,
         )
         printed, doubts = chosen.published_rows()
@@ -275,9 +273,10 @@ class PaperTable(ABC):
         note_on_letters: list[Note] = []
         if self.letters:
             shown, note_on_letters = self._lettered(shown)
-        tests = PairedTests() if self.bold == "tied" else None
-        bold_above = self.emphasis(printed, numbers)
-        bold_below = self.emphasis(measured.rows, numbers, lone=False, tests=tests)
+        of_published = Emphasis()
+        of_measured = Emphasis()
+        bold_above = self.emphasis(printed, numbers, of_published)
+        bold_below = self.emphasis(measured.rows, numbers, of_measured)
         published_groups = list(result_rows.groups(printed, columns, bold_above))
         lead = "Measured here" if printed else ""
         measured_groups = list(result_rows.groups(shown, columns, bold_below, lead))
@@ -285,22 +284,18 @@ class PaperTable(ABC):
         if printed:
             notes += self.notes
         notes += measured.notes
-        if tests:
-            notes += tests.notes()
         notes += note_on_letters
-        caption = self._caption([*printed, *measured.rows])
+        rule = self.emphasis.said(numbers, of_published, of_measured)
+        caption = f"{self._caption([*printed, *measured.rows])} {rule}".rstrip()
         bold_rows = [printed[index] for index, _ in bold_above]
         bold_rows += [measured.rows[index] for index, _ in bold_below]
-        if bold_rows:
-            caption += " " + self.emphasis.said(numbers, printed, measured.rows)
-        used_colours = {*bold_above.values(), *bold_below.values()}
         panel = Panel(
             columns,
             (*published_groups, *measured_groups),
             caption,
             tuple(notes),
             made_from=measured.made_from,
-            colours=self.emphasis.colours(bold_rows, used_colours),
+            colours=self.emphasis.colours(bold_rows),
         )
         return panel.lettered()
 
@@ -326,12 +321,12 @@ class PaperTable(ABC):
             for index, row in enumerate(rows):
                 if (test_set, RSUM) in row.numbers:
                     tested[index] = row.tested.get((test_set, RSUM))
-            for index, letters in PairedTests().letters(tested).items():
+            for index, letters in Emphasis().letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
                 has_letters = True
         if not has_letters:
             return rows, []
-        return rows, [Note(f"{emphasis.LETTERED}.")]
+        return rows, [Note(LETTERED)]
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is
@@ -433,7 +428,7 @@ class RetrievalTable(PaperTable):
         row_labels = [""] * len(labels)
         row_labels[method_column] = system.label()
         section = origin.section.capitalize()
-        return RowHeader(tuple(row_labels), section, section, competes=origin.section == GIVEN)
+        return RowHeader(tuple(row_labels), section, section, competes=origin.competes)
 
     def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
         """What was measured on the paper's test sets, see `PaperTable.measure`."""

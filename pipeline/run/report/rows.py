@@ -9,6 +9,7 @@ from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
 from pipeline.foundation.evaluation.statistics import LETTERS
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import evaluated, named_rows, text
+from pipeline.judge.tables.bold import NEVER_BOLD
 from pipeline.judge.tables.evaluated import Results
 from pipeline.judge.tables.table import Cell, MetricKey, Note, Table, number
 from pipeline.run.report import names
@@ -63,8 +64,19 @@ def table(results: Results, beside: str | None = None) -> Table:
         rows = []
         for system, numbers in evaluated.over_seeds(results_of_pool):
             method = system or numbers.get("system") or "Ours"
-            rows.append(ResultRow(RowHeader((method,)), _cells(test_set, numbers)))
-        panel = sheet.panel(printed, Measured(rows, list(_notes(results_of_pool))), doubts)
+            contender = evaluated.contender(numbers)
+            cells = _cells(test_set, numbers)
+            tested = {}
+            for key in cells:
+                inputs = contender.tested(key[1])
+                if inputs:
+                    tested[key] = inputs
+            header = RowHeader((method,), competes=contender.competes)
+            rows.append(ResultRow(header, cells, tested=tested))
+        notes = list(_notes(results_of_pool))
+        if not all(row.header.competes for row in rows):
+            notes.append(Note(NEVER_BOLD))
+        panel = sheet.panel(printed, Measured(rows, notes), doubts)
         _, first_result = results_of_pool[0]
         panel_key = "-".join(filter(None, (first_result.get("split"), first_result["protocol"])))
         panels.append(replace(panel, key=panel_key))

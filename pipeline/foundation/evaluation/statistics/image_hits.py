@@ -160,6 +160,12 @@ class ImageHits:
         return str(self.packed.get("queries"))
 
     @cached_property
+    def key(self) -> str:
+        """Equal for equal hits on the same queries."""
+        contents = [self.packed.get(name) for name in ("queries", "images", "values", "codes")]
+        return hashlib.sha256(repr(contents).encode()).hexdigest()
+
+    @cached_property
     def folds(self) -> list[FoldHits]:
         """The hits of each fold, decoded once; InputError if they cannot be read."""
         with refusing(

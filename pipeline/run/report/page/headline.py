@@ -4,15 +4,14 @@ seeds, best first.
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.base import TASKS, at
-from pipeline.judge.systems.scores.made import FINE_TUNED, ZERO_SHOT
 from pipeline.judge.tables import comma_separated, latex
+from pipeline.judge.tables.bold import LETTERED, NEVER_BOLD, Emphasis, TestedColumn
 from pipeline.judge.tables.table import (
-    Bold,
     Cell,
     Column,
     Note,
@@ -23,8 +22,8 @@ from pipeline.judge.tables.table import (
     rounded,
 )
 from pipeline.run.provenance.results import Result
-from pipeline.run.report import emphasis, names
-from pipeline.run.report.measured import MeasuredSystem, Origin, TestedColumn, read_metrics
+from pipeline.run.report import names
+from pipeline.run.report.measured import MeasuredSystem, Origin, read_metrics
 from pipeline.run.report.names import STAND_IN
 from pipeline.run.report.page.charts import Axis, ticks
 from pipeline.run.report.result_rows import remarks
@@ -36,18 +35,6 @@ from pipeline.run.report.tables.vse_infty import TABLE9, TABLE10
 TABLES: tuple[RetrievalTable, ...] = (MAIN, TABLE9, TABLE10)
 # RSUM first: a phone shows no more.
 COLUMNS: tuple[Statistic, ...] = (RSUM, *(column for column in STATISTICS if column != RSUM))
-BEST = Note(
-    "Bold: the best of a column, as papers print it, whether or not it is significantly better than the next."
-)
-TOLD = Note(
-    "Bold: the best of a column, where it differs significantly from every other by a paired randomisation "
-    "test over images (two-sided, 5 %, Holm's correction within the column; of RSUM for all pairs). No bold: "
-    "no row is significantly better than all others."
-)
-# The note of the other tables, too.
-NEVER_BOLD = Note(
-    "Dual encoders, and systems rescored by the test queries together, are never bold."
-)
 
 
 @dataclass(frozen=True)
@@ -59,7 +46,7 @@ class HeadlineRow:
     name: str
     visual: str  # its visual features in words, "" where no head made it
     systems: Sequence[str]  # its names in `results/metrics.json`, one a seed
-    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold where it is the best of the table
+    numbers: Mapping[Statistic, Cell]  # of `STATISTICS`; bold by the rule of all tables
     # Of RSUM: the ends of its interval, or the lowest and highest of several seeds.
     ends: tuple[float, float]
     stand_ins: Sequence[str]  # networks that are not the papers'
@@ -196,7 +183,7 @@ def best_first(metrics: Mapping[str, Result]) -> list[str]:
     return sorted(metrics, key=lambda name: -rsum_of_system[name])
 
 
-def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headline]:
+def headlines(metrics: Mapping[str, Result]) -> list[Headline]:
     """The tables of results, one for each test set and protocol. CxC's recalls, without an RSUM,
     have tables alone.
     """
@@ -209,84 +196,46 @@ def headlines(metrics: Mapping[str, Result], bold: Bold = "tied") -> list[Headli
             pool = (origin.images, origin.captions)
             test_set = (origin.dataset, origin.split, origin.protocol, *pool)
             by_test_set[test_set].append(system)
-    return [_headline(of_test_set, metrics, bold) for of_test_set in by_test_set.values()]
+    return [_headline(of_test_set, metrics) for of_test_set in by_test_set.values()]
 
 
-def _headline(
-    systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result], bold: Bold
-) -> Headline:
-    competing = {index: system for index, system in enumerate(systems) if _may_be_bold(system)}
-    ranked = competing
-    if len(competing) == 1:
-        # A row without competitors is not the best.
-        ranked = {}
-    tests = emphasis.PairedTests()
-    best = _best(ranked, tests if bold == "tied" else None)
-    notes = [BEST]
-    if tests.notes():
-        notes = [TOLD]
+def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result]) -> Headline:
+    competing = {}
+    for index, system in enumerate(systems):
+        if system.origin.competes:
+            competing[index] = system
+    emphasis = Emphasis()
+    bold: dict[int, set[Statistic]] = defaultdict(set)
+    for column in STATISTICS:
+        means = {index: rounded(system.mean(column)) for index, system in competing.items()}
+        for index in emphasis.bold(means, _tested(systems, column)):
+            bold[index].add(column)
+    letters = emphasis.letters(_tested(systems, RSUM))
+    sentences = [emphasis.said()]
     if len(competing) < len(systems):
-        notes.append(NEVER_BOLD)
-    letters = tests.letters(_tested(dict(enumerate(systems)), RSUM))
-    if letters and bold == "tied":
-        best[RSUM] = {index for index in best[RSUM] if _is_apart(index, ranked, letters)}
+        sentences.append(NEVER_BOLD)
     if letters:
-        notes.append(Note(f"{emphasis.LETTERED}."))
+        sentences.append(LETTERED)
     rows = []
     for index, system in enumerate(systems):
-        bold_columns = {column for column in best if index in best[column]}
-        rows.append(_row(system, metrics, bold_columns, letters.get(index, "")))
-    if not ranked and not letters:
-        notes = []
+        rows.append(_row(system, metrics, bold[index], letters.get(index, "")))
+    notes = [Note(sentence) for sentence in sentences if sentence]
     return Headline(systems[0].origin, rows, notes, remarks(systems))
 
 
-def _may_be_bold(system: MeasuredSystem) -> bool:
-    origin = system.origin
-    return origin.section not in (ZERO_SHOT, FINE_TUNED) and not origin.transductive
-
-
-def _tested(
-    systems: Mapping[int, MeasuredSystem], column: Statistic
-) -> dict[int, TestedColumn | None]:
+def _tested(systems: Sequence[MeasuredSystem], column: Statistic) -> dict[int, TestedColumn | None]:
     """What paired tests of a column need, by the index of the row."""
-    return {index: system.tested.get(column) for index, system in systems.items()}
-
-
-def _best(
-    ranked: Mapping[int, MeasuredSystem], tests: emphasis.PairedTests | None
-) -> dict[Statistic, set[int]]:
-    """The best rows of each column; with tests, a row alone that they tell from all others."""
-    best = {}
-    for column in STATISTICS:
-        means = {index: rounded(system.mean(column)) for index, system in ranked.items()}
-        best[column] = emphasis.best(means)
-    if tests is None:
-        return best
-    for column, best_rows in best.items():
-        best[column] = best_rows | tests.tied(_tested(ranked, column), best_rows)
-    if not tests.notes():
-        return best
-    for column, tied in best.items():
-        if len(tied) > 1:
-            best[column] = set()
-    return best
-
-
-def _is_apart(index: int, ranked: Iterable[int], letters: Mapping[int, str]) -> bool:
-    """Whether a row shares no letter with another one, so that bold and letters agree."""
-    others = [letters[other] for other in ranked if other != index]
-    return set(letters[index]).isdisjoint("".join(others))
+    return {index: system.tested.get(column) for index, system in enumerate(systems)}
 
 
 def _row(
-    system: MeasuredSystem, metrics: Mapping[str, Result], best: Set[Statistic], letters: str
+    system: MeasuredSystem, metrics: Mapping[str, Result], bold: Set[Statistic], letters: str
 ) -> HeadlineRow:
     origin = system.origin
     numbers = {}
     for column in STATISTICS:
         cell = system.cell(column, _interval(system, column, metrics))
-        numbers[column] = replace(cell, bold="black" if column in best else None)
+        numbers[column] = replace(cell, bold="black" if column in bold else None)
     languages = {}
     for statistic in system.values:
         if statistic.direction and statistic.metric == "mR":

@@ -234,6 +234,17 @@ class Made(Facts):
         """Whether its scores depend on the other queries that are ranked, which tables mark."""
         return any(step.get("bank") == "test" for step in self.steps)
 
+    @property
+    def competes(self) -> bool:
+        """Whether its numbers may be bold: not those of a dual encoder, which was trained on other
+        data than others, nor of scores that depend on the other test queries.
+        """
+        if self.has_seen_queries:
+            return False
+        if self.letters or any(member.given for member in self.members):
+            return True
+        return not any(member.encoder for member in self.members)
+
 
 class Unknown(Made):
     """Scores of which nothing is known."""

@@ -1,9 +1,10 @@
-"""Bold of measured rows: all that a paired test does not tell from the best, where their hits were
-kept.
+"""Bold: the best, and every system not significantly worse than it by a paired test; where nothing
+can be tested, the best alone.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import invented_facts
@@ -14,10 +15,8 @@ from invented import built, headlines, system
 from pipeline.foundation.evaluation.metrics import RSUM, evaluate
 from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.tables import latex
-from pipeline.judge.tables.table import Bold, Panel, TableRequest
-from pipeline.run.report import measured
-from pipeline.run.report.emphasis import PairedTests
+from pipeline.judge.tables import bold, latex
+from pipeline.judge.tables.table import Panel, TableRequest
 
 SMALL = {"region": "pyramid36-small"}
 NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb")
@@ -46,8 +45,8 @@ def see_queries(entry: dict[str, Any]) -> None:
     record["facts"] = invented_facts.rescored(record["facts"], "csls", "test").recorded()
 
 
-def shown(found: dict[str, Any], bold: Any = "tied", table: str = "vse2ad_table3") -> Panel:
-    (panel,) = built(table, found, TableRequest(rows="measured", bold=bold)).panels
+def shown(found: dict[str, Any], table: str = "vse2ad_table3") -> Panel:
+    (panel,) = built(table, found, TableRequest(rows="measured")).panels
     return panel
 
 
@@ -57,10 +56,7 @@ def bold_sums(panel: Panel) -> list[str]:
     ]
 
 
-def note(panel: Panel) -> str:
-    return " ".join(
-        each.text for each in panel.notes if each.text.startswith("Bold of measured rows")
-    )
+TESTED = "Bold: the best of a column, and every system not significantly worse than it (paired "
 
 
 THREE = (slice(0, 4), slice(3, 8), slice(0, 40))
@@ -81,41 +77,24 @@ def test_two_rows_tie_and_the_third_does_not() -> None:
     sums = sorted((each.cells[-1].text for group in panel.groups for each in group.rows), key=float)
     assert sorted(bold_sums(panel), key=float) == sums[1:]
     assert sums[1] != sums[2]
-    assert note(panel).endswith("Holm's correction within the column or group).")
+    assert TESTED in panel.caption
+    assert panel.caption.endswith("where that is all of them, and where there is one row.")
     assert panel == shown(three())  # the same swaps every time
     assert "randomisation test" in latex.to_latex(built("vse2ad_table3", three()))
 
 
-@pytest.mark.specification
-def test_a_row_that_holms_correction_does_not_tell_from_the_best_is_bold() -> None:
-    """Of the first two rows, one alone finds eight images, the other one: p is 0.04 where they
-    compete alone.
-    """
-    found: dict[str, Any] = {}
-    for recipe, wrong in zip(NAMES, (slice(0, 4), slice(1, 12), slice(1, 6)), strict=True):
-        found |= row(recipe, wrong)
-    assert len(bold_sums(shown(found))) == 3
-    del found[list(found)[2]]
-    assert len(bold_sums(shown(found))) == 1
-
-
 def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_others() -> None:
     """The third row is worse than the second, but not told from the first, which is a little
-    worse.
+    worse: all print 5.0, and the second and the first are bold.
     """
-    wrong = (slice(20, 25), slice(0, 4), slice(0, 11))
+    wrong = (slice(20, 25), slice(0, 4), slice(0, 13))
     hits = [
         ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong
     ]
-    tested = {index: measured.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
-    assert PairedTests().tied(tested, {0, 1}) == {0}
-    assert PairedTests().tied(tested, {0}) == {1, 2}
-
-
-def test_the_best_alone_where_that_is_asked_for() -> None:
-    panel = shown(three(), "best")
-    assert len(bold_sums(panel)) == 1
-    assert note(panel) == ""
+    tested = {index: bold.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
+    numbers = dict.fromkeys(tested, Decimal("5.0"))
+    assert bold.Emphasis().bold(numbers, tested) == {0, 1}
+    assert bold.Emphasis().bold({0: numbers[0], 2: numbers[2]}, tested) == set()
 
 
 @pytest.mark.parametrize("changed", ["one has no hits", "one has seeds", "one has other images"])
@@ -130,7 +109,7 @@ def test_the_best_alone_and_no_claim_where_a_row_cannot_be_tested(changed: str) 
         found[list(found)[1]]["image_hits"] = hits
     panel = shown(found)
     assert len(bold_sums(panel)) == 1
-    assert note(panel) == ""
+    assert "Bold: the best of a column, untested." in panel.caption
 
 
 @pytest.mark.parametrize(
@@ -142,10 +121,11 @@ def test_hits_of_another_form_are_refused(hits: Any) -> None:
         shown(found)
 
 
-def test_columns_without_a_test_are_named_in_the_note() -> None:
+def test_columns_without_a_test_are_named_in_the_caption() -> None:
     request = TableRequest(rows="measured", metrics=("R@1", "MeanR", "RSUM"))
     (panel,) = built("vse2ad_table3", three(), request).panels
-    assert note(panel).endswith("or a number has no such test, the best alone.")
+    assert TESTED in panel.caption
+    assert "Where nothing can be tested (systems of several seeds, " in panel.caption
     ranks = [
         [bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
         for at, column in enumerate(panel.columns)
@@ -154,49 +134,13 @@ def test_columns_without_a_test_are_named_in_the_note() -> None:
     assert [sum(column) for column in ranks] == [1, 1]
 
 
-def test_the_sums_that_tie_are_red_and_there_is_no_second_best() -> None:
-    recipes = ("vse_infty", "vse2ad", "vse_pp")
-    found = {
-        name: entry
-        for recipe, wrong in zip(recipes, THREE, strict=True)
-        for name, entry in row(recipe, wrong).items()
-    }
-    panel = shown(found, table="vse_infty_table2")
-    colours = sorted(str(each.cells[-1].bold) for group in panel.groups for each in group.rows)
-    assert colours == ["None", "red", "red"]
-    assert "and the second best where one alone is best." in panel.caption
-    assert panel.colours == "Colours: red for the best."
-
-
-def test_rows_that_do_not_compete_are_not_tested() -> None:
+def test_rows_that_do_not_compete_are_not_bold() -> None:
     found = three()
     name = list(found)[1]
     see_queries(found[name])
     panel = shown(found)
     assert len(bold_sums(panel)) == 1
-    assert note(panel)
-
-
-@pytest.mark.slow
-def test_on_the_page_bold_is_what_a_test_tells_from_all_others() -> None:
-    """The two best of three tie: none of them is bold. Of the first and the last, the first is."""
-    two = row(NAMES[0], THREE[0]) | row(NAMES[2], THREE[2])
-    (tied,), (reported,), (best,) = headlines(three()), headlines(two), headlines(three(), "best")
-    bold = [
-        [each.rsum.text for each in headline.rows if each.rsum.bold]
-        for headline in (tied, reported, best)
-    ]
-    assert bold == [[], [reported.ranked[0].rsum.text], bold_sums(shown(three(), "best"))]
-    assert tied.notes[0].text.startswith(
-        "Bold: the best of a column, where it differs significantly from every other"
-    )
-    assert best.notes[0].text.startswith("Bold: the best of a column, as papers print it")
-    for headline in (tied, reported):  # bold and letters never contradict each other
-        assert all(
-            bool(each.rsum.bold)
-            == (each.letters == "a" and sum("a" in other.letters for other in headline.rows) == 1)
-            for each in headline.rows
-        )
+    assert TESTED in panel.caption
 
 
 @pytest.mark.parametrize(
@@ -234,20 +178,6 @@ def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     assert not any("Letters" in note.text for note in shown(three()).notes)
 
 
-def test_letters_need_more_swaps_than_bold_does() -> None:
-    """After Holm's correction of 55 tests the least p of 1,000 swaps is 0.055."""
-    hits = [
-        ImageHits(
-            next(iter(row(NAMES[0], slice(0, 15 * at), images=200).values()))["image_hits"]["all"]
-        )
-        for at in range(11)
-    ]
-    tested = {index: measured.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
-    tests = PairedTests()
-    assert tests.tied(tested, {0}) == set()
-    assert tests.letters(tested) == dict(enumerate("abcdefghijk"))
-
-
 def test_rows_that_cannot_be_tested_have_no_letters() -> None:
     found = three() | row(NAMES[2], THREE[2], kept=False)
     (panel,) = built("vse2ad_table3", found, TableRequest(rows="measured", letters=True)).panels
@@ -267,29 +197,17 @@ def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:
     assert any("never bold" in each.text for each in headline.notes)
 
 
-@pytest.mark.parametrize("bold", ["tied", "best"])
-def test_a_row_by_itself_is_not_bold(bold: Bold) -> None:
+def test_a_row_by_itself_is_not_bold() -> None:
     found = row(NAMES[0], THREE[0])
-    (headline,) = headlines(found, bold)
+    (headline,) = headlines(found)
     assert not any(cell.bold for each in headline.rows for cell in each.numbers.values())
     assert not headline.notes
-    assert not bold_sums(shown(found, bold))
+    assert not bold_sums(shown(found))
 
 
-@pytest.mark.parametrize("bold", ["tied", "best"])
-def test_nor_is_a_row_beside_rows_that_do_not_compete(bold: Bold) -> None:
+def test_nor_is_a_row_beside_rows_that_do_not_compete() -> None:
     found = row(NAMES[0], THREE[0]) | row(NAMES[1], THREE[2])
     see_queries(next(iter(found.values())))
-    (headline,) = headlines(found, bold)
-    assert bold_sums(shown(found, bold)) == []
+    (headline,) = headlines(found)
+    assert bold_sums(shown(found)) == []
     assert not any(cell.bold for each in headline.rows for cell in each.numbers.values())
-
-
-def test_more_tests_of_the_same_rows_have_more_swaps() -> None:
-    hits = []
-    for wrong in (slice(0), slice(0, 50)):
-        (entry,) = row("vse2ad", wrong).values()
-        hits.append(ImageHits(entry["image_hits"]["all"]))
-    tests = PairedTests()
-    for number, swaps in ((1, 1000), (100, 4000), (1, 1000)):
-        assert tests._of(hits, number)[0, 1, -1] == pytest.approx(1 / (1 + swaps)), number

@@ -1,0 +1,195 @@
+"""The one rule of bold: which numbers of a column are bold, and how a caption says so.
+
+Bold are the best, and every system that a paired test does not find significantly worse; none where
+that is all of them, and where there is one row. Letters are of the same tests.
+"""
+
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import combinations
+
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
+from pipeline.foundation.evaluation.retrieval.ranks import Floats
+from pipeline.foundation.evaluation.statistics import (
+    LEVEL,
+    ImageHits,
+    chances,
+    enough_samples,
+    holm,
+    letters,
+)
+
+# The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm
+# needs them.
+SWAPS = 1000
+MOST_SWAPS = 20_000  # those of `pipeline compare` for 13 systems
+OF_A_COLUMN = "the best of a column"
+TEST = (
+    "paired randomisation test over images, two-sided, 5 %, corrected by Holm for all pairs of the "
+    "column"
+)
+NO_BOLD = "No bold where that is all of them, and where there is one row."
+NOT_TESTED = (
+    "Where nothing can be tested (systems of several seeds, numbers without hits of each image), "
+    "the best alone."
+)
+LETTERED = (
+    f"Letters: rows that share one do not differ significantly ({TEST}); a is that of the largest "
+    "RSUM."
+)
+NEVER_BOLD = "Dual encoders, and systems rescored by the test queries together, are never bold."
+
+
+@dataclass(frozen=True)
+class TestedColumn:
+    """The input of a paired test of one column, for one system."""
+
+    hits: ImageHits  # of each image
+    statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What is asked of a system beside its numbers."""
+
+    hits: ImageHits | None = None  # of each image; None for the mean of several seeds
+    competes: bool = True  # whether its numbers may be bold
+
+    def tested(self, statistic: Statistic) -> TestedColumn | None:
+        """What tests of one of its numbers need."""
+        if self.hits is None:
+            return None
+        return TestedColumn(self.hits, statistic)
+
+
+@dataclass(frozen=True)
+class ColumnTests:
+    """The tests of every two systems of one column."""
+
+    systems: Mapping[int, int]  # row -> its system; rows of equal hits are one system
+    numbers: Sequence[float]  # of each system, unrounded
+    differ: Set[tuple[int, int]]  # the systems a < b of every two that differ significantly
+
+    def not_worse(self, rows: Collection[int]) -> set[int]:
+        """The best of these rows, and those that are not significantly worse."""
+        best = max((self.systems[row] for row in rows), key=self.numbers.__getitem__)
+        worse = {system for pair in self.differ for system in pair if best in pair} - {best}
+        return {row for row in rows if self.systems[row] not in worse}
+
+    def letters(self) -> dict[int, str]:
+        """The letters of each row: rows that share one do not differ significantly."""
+        of_systems = letters(self.numbers, self.differ)
+        return {row: of_systems[system] for row, system in self.systems.items()}
+
+
+class Emphasis:
+    """The bold numbers of one panel.
+
+    Systems of a single run each are tested, whose hits of each image were kept, on the same
+    queries. The same swaps serve all columns.
+    """
+
+    def __init__(self) -> None:
+        self._chances: dict[tuple[str, ...], Floats] = {}
+        # Whether numbers that competed were tested.
+        self._were_tested: set[bool] = set()
+
+    def bold(
+        self,
+        numbers: Mapping[int, Decimal],
+        tested: Mapping[int, TestedColumn | None],
+        less_is_better: bool = False,
+    ) -> set[int]:
+        """The rows whose numbers are bold.
+
+        numbers: those of a column that compete, as printed. tested: what tests of the whole column
+        need.
+        """
+        if len(numbers) < 2:
+            return set()
+        tests = self._tests(tested)
+        is_tested = tests is not None and numbers.keys() <= tests.systems.keys()
+        self._were_tested.add(is_tested)
+        if tests is not None and is_tested:
+            bold_rows = tests.not_worse(numbers)
+        else:
+            bold_rows = _best_as_printed(numbers, less_is_better)
+        if len(bold_rows) == len(numbers):
+            return set()
+        return bold_rows
+
+    def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
+        """The letters of a column's rows; {} where not all of them can be tested."""
+        tests = self._tests(tested)
+        if tests is None or len(tests.systems) < len(tested):
+            return {}
+        return tests.letters()
+
+    def _tests(self, tested: Mapping[int, TestedColumn | None]) -> ColumnTests | None:
+        """The tests of the rows of a column that can be tested; None for fewer than two, or if
+        their queries are not the same.
+        """
+        testable = {row: column for row, column in tested.items() if column}
+        queries = {column.hits.queries for column in testable.values()}
+        if len(testable) < 2 or len(queries) != 1:
+            return None
+        distinct = {column.hits.key: column.hits for column in testable.values()}
+        order = list(distinct)
+        systems = {row: order.index(column.hits.key) for row, column in testable.items()}
+        statistic = STATISTICS.index(next(iter(testable.values())).statistic)
+        numbers = [float(hits.statistics[statistic]) for hits in distinct.values()]
+        pairs = list(combinations(range(len(distinct)), 2))
+        differ = set()
+        if pairs:
+            p_values = self._of(list(distinct.values()), len(pairs))[:, :, statistic]
+            corrected = holm([float(p_values[pair]) for pair in pairs])
+            differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
+        return ColumnTests(systems, numbers, differ)
+
+    def _of(self, hits: Sequence[ImageHits], tests: int) -> Floats:
+        """The p of every two systems, by as many swaps as Holm's correction of so many tests
+        needs.
+        """
+        key = tuple(system.key for system in hits)
+        if key not in self._chances:
+            folds = [system.folds for system in hits]
+            self._chances[key] = chances(folds, _swaps(tests))
+        return self._chances[key]
+
+    def said(self, best: str = OF_A_COLUMN, published: "Emphasis | None" = None) -> str:
+        """The caption's sentences on what is bold; "" where no two numbers compete.
+
+        best: what is the best of what. published: the bold numbers of the published rows above.
+        """
+        has_published = published is not None and bool(published._were_tested)
+        if True in self._were_tested:
+            rule = f"Bold: {best}, and every system not significantly worse than it ({TEST})."
+            sentences = [rule, NO_BOLD]
+            if False in self._were_tested:
+                sentences.append(NOT_TESTED)
+        elif self._were_tested:
+            sentences = [f"Bold: {best}, untested.", NO_BOLD]
+        elif has_published:
+            return f"Bold: {best}, as printed, untested. {NO_BOLD}"
+        else:
+            return ""
+        if has_published:
+            sentences.append("Published rows: the best of them as printed, untested.")
+        return " ".join(sentences)
+
+
+def _swaps(tests: int) -> int:
+    """How many random swaps test a column: as many as `pipeline compare` draws of the same systems,
+    so that both decide alike; of many systems no more than Holm's correction needs.
+    """
+    of_compare = enough_samples(SWAPS, (len(STATISTICS) - 1) * tests)
+    return enough_samples(min(of_compare, MOST_SWAPS), tests)
+
+
+def _best_as_printed(numbers: Mapping[int, Decimal], less_is_better: bool) -> set[int]:
+    """The rows with the best number of one column; all rows of equal numbers are in it."""
+    best_number = max(numbers.values())
+    if less_is_better:
+        best_number = min(numbers.values())
+    return {row for row, number in numbers.items() if number == best_number}

@@ -1,0 +1,260 @@
+"""One rule of bold in all outputs of the same systems: the best, and every system not significantly
+worse than it; none where that is all of them, and where there is one row.
+
+What is bold is compared with randomisation tests by NumPy alone, on matrices of scores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from invented import built, headlines, system
+from jinja2 import Environment, PackageLoader
+
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.statistics import ImageHits, pack
+from pipeline.judge.tables import latex, markdown
+from pipeline.judge.tables.bold import Contender
+from pipeline.judge.tables.table import TableRequest, TableRow
+from pipeline.run.report import rows as rows_of_papers
+
+IMAGES = 40
+CAPTIONS = 2  # of each image
+NAMES = ("vse2ad", "vse2ad-noadopt", "vse2ad-noemb", "vse2ad-notok")
+# How strong each system's signal is.
+SIGNALS = (2.6, 2.55, 2.0, 1.0)
+END = "-R-bigru-s0 sample"  # of a name in results/metrics.json
+COLUMNS = 7  # six recalls and RSUM
+# The rows that are bold, column by column.
+Marked = list[set[int]]
+
+
+def matrices() -> list[np.ndarray]:
+    generator = np.random.default_rng(18)
+    owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    right = np.arange(IMAGES)[:, None] == owner
+    common = generator.normal(size=right.shape)
+    found = []
+    for signal in SIGNALS:
+        noise = 0.7 * common + 0.7 * generator.normal(size=right.shape)
+        found.append(signal * right + noise)
+    return found
+
+
+def hits(scores: np.ndarray) -> np.ndarray:
+    """The mean hit of each image's queries at 1, 5 and 10, both ways, and their sum: [I, 7]."""
+    owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    columns = []
+    best_captions = np.argsort(-scores, axis=1)
+    for k in (1, 5, 10):
+        columns.append((owner[best_captions[:, :k]] == np.arange(IMAGES)[:, None]).any(1))
+    best_images = np.argsort(-scores, axis=0)
+    for k in (1, 5, 10):
+        of_captions = (best_images[:k] == owner).any(0)
+        columns.append(of_captions.reshape(IMAGES, CAPTIONS).mean(1))
+    six = 100 * np.stack(columns, 1)
+    return np.hstack([six, six.sum(1, keepdims=True)])
+
+
+def by_the_rule(of_systems: Sequence[np.ndarray]) -> Marked:
+    """The bold rows of each column."""
+    signs = np.random.default_rng(1).choice([-1.0, 1.0], (50_000, IMAGES))
+    pairs = list(combinations(range(len(of_systems)), 2))
+    bold = []
+    for column in range(COLUMNS):
+        p = {}
+        for one, other in pairs:
+            apart = of_systems[one][:, column] - of_systems[other][:, column]
+            swapped = np.abs((signs @ apart) / IMAGES)
+            p[one, other] = (swapped >= abs(apart.mean()) - 1e-9).mean()
+        corrected: dict[tuple[int, int], float] = {}
+        largest = 0.0
+        for before, pair in enumerate(sorted(pairs, key=p.__getitem__)):
+            largest = max(largest, min(1.0, (len(pairs) - before) * p[pair]))
+            corrected[pair] = largest
+            assert not 0.025 < largest < 0.075, "as near to 5 % other swaps decide otherwise"
+        means = [each[:, column].mean() for each in of_systems]
+        best = int(np.argmax(means))
+        rows = {best}
+        for pair, holm in corrected.items():
+            if best in pair and holm >= 0.05:
+                rows |= {*pair}
+        bold.append(rows if len(rows) < len(of_systems) else set())
+    return bold
+
+
+def of_rows(rows: Sequence[TableRow]) -> Marked:
+    """The bold rows of each column of the last seven, by the place of the system in `NAMES`."""
+    bold: Marked = []
+    for at in range(-COLUMNS, 0):
+        column = [row for row in rows if row.cells[at].bold]
+        bold.append({NAMES.index(row.sources[0].removesuffix(END)) for row in column})
+    return bold
+
+
+def of_lines(lines: Iterable[Sequence[str]], marks: str) -> Marked:
+    """The bold rows by the texts of their cells: of lines that begin with a system's name."""
+    bold: Marked = [set() for _ in range(COLUMNS)]
+    seen = set()
+    for name, *cells in lines:
+        if name in NAMES:
+            seen.add(name)
+            assert len(cells) == COLUMNS, cells
+            for column, cell in zip(bold, cells, strict=True):
+                if re.search(marks, cell):
+                    column.add(NAMES.index(name))
+    assert seen == {*NAMES}
+    return bold
+
+
+def words(text: str) -> Iterator[list[str]]:
+    """The cells of each line of a terminal; intervals are left out."""
+    for line in re.sub(r" \[[^\[\]]*\d\]", "", text).splitlines():
+        yield line.split() or [""]
+
+
+def split(text: str, separator: str) -> Iterator[list[str]]:
+    for line in text.splitlines():
+        yield [cell.strip() for cell in line.strip(" |").split(separator)] or [""]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """The same systems as entries of results/metrics.json."""
+    owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    entries = {}
+    size = {"images": IMAGES, "captions": IMAGES * CAPTIONS}
+    for recipe, scores in zip(NAMES, matrices(), strict=True):
+        metrics = evaluate(scores, owner)
+        ids = (np.arange(IMAGES), np.arange(len(owner)))
+        ((name, entry),) = system(
+            "sample", "all", recipe=recipe, features={"region": "small"}, **size
+        ).items()
+        entry["all"] |= metrics.as_dict()
+        entry["image_hits"] = {"all": pack(metrics, *ids)}
+        entries[name] = entry
+    return entries
+
+
+@pytest.fixture(scope="module")
+def rule() -> Marked:
+    bold = by_the_rule([hits(scores) for scores in matrices()])
+    assert len({frozenset(rows) for rows in bold}) > 2, "columns differ in what is bold"
+    return bold
+
+
+def test_every_form_of_evaluate_prints_in_bold_what_the_rule_says(
+    pipeline: Any, rule: Marked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    files = []
+    for name, scores in zip(NAMES, matrices(), strict=True):
+        np.save(tmp_path / f"{name}.npy", scores)
+        files.append(f"{name}={tmp_path / name}.npy")
+    said = "Bold: the best of a column, and every system not significantly worse than it"
+    for forms, cells_of, mark in (
+        ((), words, r"\x1b\[1m"),
+        (("--latex",), lambda text: split(text.replace(r" \\", ""), "&"), r"\\bfseries"),
+        (("--markdown",), lambda text: split(text, "|"), r"\*\*"),
+    ):
+        _, out, _ = pipeline("evaluate", *files, "--captions-per-image", "2", *forms)
+        assert of_lines(cells_of(out), mark) == rule, forms
+        assert said in " ".join(out.split()), forms
+
+
+def test_tables_and_the_page_print_in_bold_what_the_rule_says(
+    found: dict[str, Any], rule: Marked
+) -> None:
+    said = "Bold: the best of a column, and every system not significantly worse than it"
+    (headline,) = headlines(found)
+    for table in (
+        built("systems", found, TableRequest(rows="measured", letters=True)),
+        built("vse2ad_table3", found, TableRequest(rows="measured")),
+        headline.table,
+    ):
+        panel = table.panels[-1]
+        rows = [row for group in panel.groups for row in group.rows]
+        shown = [[cell for cell in row.cells if cell.number is not None] for row in rows]
+        numbers = [
+            TableRow(tuple(cells), row.sources) for row, cells in zip(rows, shown, strict=True)
+        ]
+        order = [column.key[1] for column in panel.columns if column.kind == "number"]
+        order = [statistic for statistic in order if statistic in STATISTICS]
+        by_statistic = dict(zip(order, of_rows(numbers), strict=True))
+        assert [by_statistic[statistic] for statistic in STATISTICS] == rule, table.name
+        source = latex.to_latex(table)
+        marked = dict.fromkeys(NAMES, 0)
+        for line in source.splitlines():
+            name = line.rpartition("% ")[2].removesuffix(END)
+            if r"\\ % " in line and name in marked:
+                marked[name] = line.count(r"\bfseries")
+        assert list(marked.values()) == counts(rule), table.name
+        assert markdown.to_markdown(table).count("**") == 2 * sum(counts(rule)), table.name
+        assert said in " ".join([panel.caption, *(note.text for note in panel.notes)])
+        assert said in source
+    templates = Environment(loader=PackageLoader("pipeline.run.report.page", ""))
+    number = templates.get_template("cells.html").module.number  # type: ignore[attr-defined]
+    of_page = dict.fromkeys(NAMES, 0)
+    for row in headline.rows:
+        html = "".join(number(row.numbers[statistic]) for statistic in STATISTICS)
+        of_page[row.systems[0].removesuffix(END)] = html.count("<strong>")
+    assert list(of_page.values()) == counts(rule)
+
+
+def counts(bold: Marked) -> list[int]:
+    """How many bold numbers each system has."""
+    return [sum(place in column for column in bold) for place in range(len(NAMES))]
+
+
+def test_letters_say_of_rsum_what_bold_says(found: dict[str, Any], rule: Marked) -> None:
+    """A row is bold exactly if it shares a letter with the best, unless all do."""
+    (headline,) = headlines(found)
+    of_best = set(headline.first.letters)
+    shared = set()
+    for row in headline.rows:
+        if of_best & set(row.letters):
+            shared.add(NAMES.index(row.systems[0].removesuffix(END)))
+    assert shared == rule[-1]
+
+
+def test_beside_published_rows_each_panel_has_its_own_best(rule: Marked) -> None:
+    owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    results = []
+    for name, scores in zip(NAMES, matrices(), strict=True):
+        metrics = evaluate(scores, owner)
+        packed = pack(metrics, np.arange(IMAGES), np.arange(len(owner)))
+        results.append((name, metrics.as_dict() | {"contender": Contender(ImageHits(packed))}))
+    (panel,) = rows_of_papers.table(results, beside="flickr30k").panels
+    *published, measured = panel.groups
+    assert of_rows([replace(row, sources=(row.cells[0].text,)) for row in measured.rows]) == rule
+    printed = [row for group in published for row in group.rows]
+    for at in range(-COLUMNS, 0):
+        numbers = [row.cells[at].number for row in printed]
+        largest = max(number for number in numbers if number is not None)
+        bold = [bool(row.cells[at].bold) for row in printed]
+        assert bold == [number == largest for number in numbers]
+    assert panel.caption.endswith("Published rows: the best of them as printed, untested.")
+
+
+def test_one_row_and_rows_that_all_tie_have_no_bold(
+    pipeline: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    first = matrices()[0]
+    files = []
+    for place in range(2):
+        np.save(tmp_path / f"{place}.npy", first + 1e-6 * place)
+        files.append(tmp_path / f"{place}.npy")
+    for named in (files[:1], files):
+        for form in ((), ("--latex",), ("--markdown",)):
+            _, out, _ = pipeline("evaluate", *named, "--captions-per-image", "2", *form)
+            assert not re.search(r"\x1b\[1m|\\bfseries|\*\*", out), (named, form)
+            is_said = "No bold where that is all of them" in " ".join(out.split())
+            assert is_said == (len(named) > 1), form
