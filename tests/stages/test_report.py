@@ -281,7 +281,7 @@ def test_every_part_has_the_systems_in_one_order(reported: Any, evaluated: Path)
             for each in tree.findall(path, NAMESPACE)
         ]
         for path in (
-            ".//h:figure[@aria-labelledby='finding-systems-chart']//h:b",
+            ".//h:figure[@aria-labelledby='finding-systems-chart']//h:span[@class='value']",
             ".//h:table[@id='results-1-table']//h:tr/h:td[1]",
         )
     ]
