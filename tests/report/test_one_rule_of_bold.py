@@ -216,7 +216,7 @@ def counts(bold: Marked) -> list[int]:
 def test_letters_say_of_rsum_what_bold_says(found: dict[str, Any], rule: Marked) -> None:
     """A row is bold exactly if it shares a letter with the best, unless all do."""
     (headline,) = headlines(found)
-    of_best = set(headline.first.letters)
+    of_best = set(headline.ranked[0].letters)
     shared = set()
     for row in headline.rows:
         if of_best & set(row.letters):

@@ -15,9 +15,9 @@ from pipeline.foundation.evaluation.statistics.significance import (
     compare_hits,
 )
 from pipeline.judge.tables import compared
+from pipeline.judge.tables.bold import SWAPS
 from pipeline.judge.tables.table import Cell
 from pipeline.run.provenance.results import Result
-from pipeline.run.report.emphasis import SWAPS
 from pipeline.run.report.page.headline import Headline, HeadlineRow
 
 # The systems of a table whose pairs are shown, the largest RSUM first: 66 pairs.
