@@ -15,10 +15,10 @@ from pipeline.foundation.parts.lazy import LookupTable
 
 # Part -> its version, where that is not 1. A comment says what changed.
 RAISED: dict[str, int] = {
-    "report": 2,  # the page opens with what was found
+    "report": 2,  # the page opens with what was found; one rule of bold
     "reranking": 2,  # the order of candidates with equal scores is drawn in another way
     "sample": 2,  # captions say "an orange", not "a orange"
-    "tables": 2,  # recipes that differ in their poolings alone have rows of aggregators
+    "tables": 2,  # recipes that differ in poolings alone are aggregators; one rule of bold
     "training/ance": 2,  # of equally near negatives the first come first
     "training/ce": 2,  # the same
 }
