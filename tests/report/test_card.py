@@ -97,10 +97,20 @@ def test_all_equal_candidates_are_counted_and_the_largest_groups_shown() -> None
     scores[:, 57] = scores[:, 55]
     html = page(scores)
     assert "25 captions have exactly the scores of another one" in plain(html)
-    assert plain(html).count("caption 0 ;") == 1  # of twelve groups ten
-    assert plain(html).index("caption 55 ; caption 56 ; caption 57") < plain(html).index(
-        "caption 0 ; caption 1"
+    assert plain(html).count("caption 0 caption 1") == 1  # of twelve groups ten
+    assert plain(html).index("caption 55 caption 56 caption 57") < plain(html).index(
+        "caption 0 caption 1"
     )
+
+
+def test_equal_candidates_stand_side_by_side_each_in_a_box_of_its_own() -> None:
+    scores = good()
+    scores[3] = scores[7]
+    section = page(scores).partition('id="equal-title"')[2].partition("</section>")[0]
+    (group,) = re.findall(r'<li class="alike">(.*?)</li>', section, re.DOTALL)
+    boxes = re.findall(r"<div>(.*?)</div>", group, re.DOTALL)
+    assert [re.sub("<.*?>", "", box).strip() for box in boxes] == ["image 3", "image 7"]
+    assert re.sub(r"<div>.*?</div>", "", group, flags=re.DOTALL).strip() == ""
 
 
 def test_sums_with_ties_in_the_worst_and_in_the_best_order() -> None:
