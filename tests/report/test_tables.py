@@ -16,6 +16,7 @@ from pipeline.judge.tables.table import TableRequest
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.run.report import tables
 from pipeline.run.report.measured import Results
+from pipeline.run.report.tables import vse_infty
 from pipeline.run.report.tables.ablations import ABLATIONS, TABLES
 from stages.paper import _missing_rows
 
@@ -407,3 +408,20 @@ def test_table_5_shows_what_was_measured_by_cxc_and_no_other_table_does() -> Non
     entry["coco_5k"]["extended"]["cxc"]["t2t"]["R@1"] = float("nan")
     with pytest.raises(InputError, match="t2t R@1 is not a finite number"):
         built("vse_infty_table5", measured)
+
+
+def test_what_the_authors_averaged_is_not_what_one_system_is_compared_with() -> None:
+    """A star marks a row of two models whose similarities were averaged."""
+    row: Any = {
+        "method": "Our: VSE∞",
+        "visual_feature": "R",
+        "backbone": "BUTD",
+        "text_encoder": "bigru",
+        "pretrain": "0",
+    }
+    for header in (vse_infty._published, vse_infty._published_berts):
+        alone = header(row | {"ensemble": "0"})
+        averaged = header(row | {"ensemble": "1"})
+        assert averaged.labels == (f"{alone.labels[0]}*", *alone.labels[1:])
+        assert None not in (alone.identity, averaged.identity)
+        assert averaged.identity != alone.identity

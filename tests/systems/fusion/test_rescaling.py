@@ -298,7 +298,7 @@ def test_equal_queries_are_scaled_by_the_same_numbers() -> None:
     source: Any = SimpleNamespace(equal=equal)
     for side, first in ((0, [0, 1, 0]), (1, [0, 1, 2, 1])):
         count = len(first)
-        mean = 0.1 + 1e-16 * np.arange(count) + np.arange(count)
+        mean: Any = 0.1 + 1e-16 * np.arange(count) + np.arange(count)
         moments = standardised.Moments(mean, 1 / mean)
         found = standardised._same_of_equals(moments, source, side)
         assert found.mean.tolist() == mean[first].tolist()
