@@ -68,6 +68,14 @@ class Sampled(NamedTuple):
         return low <= self.printed.number <= high
 
 
+class Bounds(NamedTuple):
+    """Numbers by the worst and by the best order of ties, between which any other sort's are."""
+
+    differences: tuple[str, ...]  # In words; () for the protocol itself
+    worst: Shown
+    best: Shown
+
+
 class Coverage(NamedTuple):
     """What was tried of a family of differences."""
 
@@ -89,6 +97,8 @@ class Explanation:
     sampled: tuple[Sampled, ...]
     # The protocol itself first, then all that were tried, those that reproduce first.
     variants: tuple[Variant, ...]
+    # Where the published numbers lie between those of two orders of ties.
+    bounds: tuple[Bounds, ...]
     # What is not known -> the differences that need it, in words.
     not_tried: Mapping[str, tuple[str, ...]]
     families: tuple[Coverage, ...]
@@ -162,6 +172,7 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         "reproducing": len(explanation.reproducing),
         "by_chance": list(explanation.by_chance),
         "not_tried": {key: list(words) for key, words in explanation.not_tried.items()},
+        "between_orders_of_ties": [list(bounds.differences) for bounds in explanation.bounds],
         "families": [_coverage_as_dict(coverage) for coverage in explanation.families],
         "variants": [_as_dict(variant, statistics) for variant in explanation.variants],
     }
@@ -273,6 +284,8 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
         yield _explained_by(explanation, what)
     elif not by_protocol:
         yield _unexplained(explanation, what)
+    if explanation.bounds and not explanation.reproducing:
+        yield _unstable(explanation, what)
     if len(explanation.by_chance) > 1:
         some = _share(explanation.by_chance[-1])
         one = _share(explanation.by_chance[1])
@@ -282,6 +295,19 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
         )
     yield from _coverage(explanation)
     yield from explanation.notes
+
+
+def _unstable(explanation: Explanation, what: str) -> str:
+    """That a sort which leaves the order of ties open may give the numbers."""
+    nearest = explanation.bounds[0]
+    ends = []
+    for name, worst, best in zip(explanation.statistics, nearest.worst, nearest.best, strict=True):
+        ends.append(f"{name} {worst} to {best}")
+    how = "; ".join(nearest.differences) or PROTOCOL
+    return (
+        f"An unstable sort such as numpy's argsort may give {what}: {how}, the worst and the best "
+        f"order of ties give {', '.join(ends)}."
+    )
 
 
 def _explained_by(explanation: Explanation, what: str) -> str:

@@ -18,7 +18,15 @@ from pipeline.judge.explain.differences import (
     Difference,
     Measurement,
 )
-from pipeline.judge.explain.explained import NEAR, Coverage, Explanation, Sampled, Shown, Variant
+from pipeline.judge.explain.explained import (
+    NEAR,
+    Bounds,
+    Coverage,
+    Explanation,
+    Sampled,
+    Shown,
+    Variant,
+)
 from pipeline.judge.explain.given import Given
 from pipeline.judge.explain.measuring import WAYS, Measuring, Progress
 from pipeline.judge.explain.printed import Printed, with_direction
@@ -68,6 +76,7 @@ def search(
         published=tuple(published),
         sampled=tuple(chain.from_iterable(of_way.sampled() for of_way in searches)),
         variants=tuple(variants),
+        bounds=tuple(chain.from_iterable(of_way.bounds(known, given) for of_way in searches)),
         not_tried={
             lacking: tuple(difference.words for difference in differences)
             for lacking, differences in not_tried.items()
@@ -208,11 +217,9 @@ class _Search:
     def variants(self, given: Given) -> Iterator[Variant]:
         """What was measured, in words."""
         for choice, shown in self.shown.items():
-            words = [
-                difference.words.format(folds=given.folds, size=given.fold) for difference in choice
-            ]
+            words = _words(choice, given)
             distance, equal = self.distance(shown)
-            yield Variant(tuple(words), shown, distance, equal, self.way)
+            yield Variant(words, shown, distance, equal, self.way)
 
     def all_choices(self, known: Sequence[Difference], counts: Iterable[int]) -> list[Choice]:
         """The choices of each number of differences."""
@@ -338,7 +345,28 @@ class _Search:
 
     def _shown(self, choice: Choice) -> Shown | None:
         """The numbers of a choice, rounded as the published ones; None if one is not known."""
-        wanted = self.measurement(choice)
+        return self._numbers(self.measurement(choice))
+
+    def bounds(self, known: Sequence[Difference], given: Given) -> Iterator[Bounds]:
+        """Where the published numbers lie between those of the worst and of the best order of ties:
+        by the protocol, and with each difference alone.
+        """
+        choices: list[Choice] = [()]
+        choices += [(difference,) for difference in known]
+        for choice in choices:
+            wanted = self.measurement(choice)
+            worst = self._numbers(replace(wanted, ties="pessimistic"))
+            best = self._numbers(replace(wanted, ties="optimistic"))
+            if wanted.ties != self.base.ties or worst is None or best is None or worst == best:
+                continue
+            are_between = []
+            for printed, low, high in zip(self.published, worst, best, strict=True):
+                are_between.append(min(low, high) <= printed.number <= max(low, high))
+            if all(are_between):
+                yield Bounds(_words(choice, given), worst, best)
+
+    def _numbers(self, wanted: Measurement) -> Shown | None:
+        """The numbers of a measurement, likewise."""
         variant_numbers = []
         for printed in self.published:
             measured_number = self.measuring.number(wanted, printed.metric, printed.direction)
@@ -346,6 +374,12 @@ class _Search:
                 return None
             variant_numbers.append(printed.rounded(measured_number, wanted.rounding))
         return tuple(variant_numbers)
+
+
+def _words(choice: Choice, given: Given) -> tuple[str, ...]:
+    return tuple(
+        difference.words.format(folds=given.folds, size=given.fold) for difference in choice
+    )
 
 
 def _ranked(choice: Choice, base: Measurement) -> list[Difference]:
