@@ -1,7 +1,9 @@
 """The card of a result: what it shows, and that text from data cannot leave its place."""
 
 import re
+from dataclasses import replace
 
+import invented
 import numpy as np
 import pytest
 
@@ -9,9 +11,12 @@ from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.made import Made
 from pipeline.judge.systems.scores.system import System
+from pipeline.run.provenance import results
 from pipeline.run.report.page import card, duplicates
 
+WIDE = {"region": "pyramid36-small", "grid": "grid8-small"}
 SETTINGS = Evaluate(resamples=10, seed=0, block_megabytes=1)
 
 
@@ -20,10 +25,13 @@ def page(
     items: card.Items | None = None,
     rules: str | Protocol = "all",
     leaks: tuple[str, ...] | None = (),
+    made_from: Made | None = None,
 ) -> str:
     """The card of a pool of consecutive captions, five an image."""
     images = scores.shape[0]  # type: ignore[attr-defined]
     pool = System.of("ours", scores, np.repeat(np.arange(images), 5))
+    if made_from:
+        pool = replace(pool, made_from=made_from)
     found = measured.measure(pool, rules, "expected", SETTINGS)
     part, metrics = found.ranked[0]
     origin = card.Origin(
@@ -40,6 +48,15 @@ def page(
         items or card.Items(),
         origin,
     )
+
+
+def test_a_system_goes_by_its_method_and_others_by_their_file() -> None:
+    (entry,) = results.parsed(
+        invented.system("sample", "all", ensemble="RG", features=WIDE)
+    ).values()
+    assert "<h1>ours</h1>" in page(good())
+    text = page(good(), made_from=entry.made)
+    assert "<h1>VSE+2AD, Region+Grid, BiGRU, seed 0</h1>" in text
 
 
 def good(images: int = 12) -> np.ndarray:

@@ -27,6 +27,7 @@ from pipeline.judge.systems.scores.items import Items
 from pipeline.judge.systems.scores.system import Part, System
 from pipeline.judge.tables import evaluated, html
 from pipeline.judge.tables.table import Cell, number
+from pipeline.run.report import names
 from pipeline.run.report.page import duplicates
 from pipeline.run.report.page.render import known, policy
 
@@ -114,12 +115,15 @@ def write(
     worst = measure(metrics.ranks, metrics.protocol, "pessimistic")
     directions = [card.direction(way, numbers) for way in get_args(Direction)]
     left_out = numbers.get("left_out") or {}
+    name = part.system.name
+    if part.system.made_from.dataset:
+        name = names.title(part.system.made_from)
     return html.page(
         "run/report/page/card.html",
         known,
         style=Markup(style),
         policy=policy(style),
-        name=part.system.name,
+        name=name,
         numbers=numbers,
         rsum=rsum,
         origin=origin,
