@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from pipeline.foundation.parts.wrapping import cell
+from pipeline.judge.figures import drawing
 from pipeline.judge.systems.scores import measured
 from pipeline.make.features.store import ledger
 from pipeline.make.features.store.writer import failures_csv
-from pipeline.run.report.figures import drawing
 
 FORMULA = "=HYPERLINK(1)"
 

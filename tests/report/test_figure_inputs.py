@@ -15,11 +15,11 @@ from invented_heads import ADOPT, TRIPLET, head
 from PIL import Image
 
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.figures.drawing import drawable
 from pipeline.judge.systems.scores.system import System
 from pipeline.run.provenance.heads import one_per_seed, read_heads
 from pipeline.run.report import figures
 from pipeline.run.report.examples import Gallery
-from pipeline.run.report.figures.drawing import drawable
 
 GPO, ITEMS = {"name": "gpo"}, {"region": 36, "grid": 64, "patch": 197}
 

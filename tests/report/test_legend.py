@@ -6,7 +6,7 @@ import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 
-from pipeline.run.report.figures.drawing import COLUMN_WIDTH, STYLE, legend_above, subplots
+from pipeline.judge.figures.drawing import COLUMN_WIDTH, STYLE, legend_above, subplots
 
 
 def drawn(labels: list[str]) -> Figure:

@@ -15,8 +15,8 @@ from matplotlib.font_manager import findfont
 from matplotlib.text import Text
 
 from pipeline.foundation.parts.errors import InputWarning
-from pipeline.run.report.figures import drawing
-from pipeline.run.report.figures.drawing import (
+from pipeline.judge.figures import drawing
+from pipeline.judge.figures.drawing import (
     Drawing,
     finished,
     fonts,

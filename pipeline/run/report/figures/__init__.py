@@ -12,7 +12,8 @@ from pipeline.foundation.parts import lazy
 from pipeline.judge.tables import markdown
 
 if TYPE_CHECKING:
-    from pipeline.run.report.figures.drawing import Drawing, FigureInputs, Font, MissingInputs, save
+    from pipeline.judge.figures.drawing import Drawing, Font, save
+    from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 lazy.imports(__name__)
 
@@ -46,10 +47,11 @@ def draw(name: str, inputs: FigureInputs, font: Font = "sans") -> Drawing:
         MissingInputs: If its inputs are missing.
     """
     drawn = FIGURES.find(name)
-    from pipeline.run.report.figures.drawing import finished, paper_style  # and with it matplotlib
+    from pipeline.judge.figures.drawing import finished, paper_style  # and with it matplotlib
+    from pipeline.run.report.figures.inputs import naming_stand_ins
 
     with paper_style(font):
-        return finished(drawn(inputs))
+        return finished(naming_stand_ins(drawn(inputs)))
 
 
 def section(name: str, drawing: Drawing) -> str:

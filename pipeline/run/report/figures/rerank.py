@@ -9,16 +9,10 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from pipeline.foundation.evaluation.metrics import RSUM
+from pipeline.judge.figures import drawing
+from pipeline.judge.figures.drawing import BLUE, GREY, LINES, Drawing
 from pipeline.judge.systems.scores.made import Member
-from pipeline.run.report.figures import drawing
-from pipeline.run.report.figures.drawing import (
-    BLUE,
-    GREY,
-    LINES,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-)
+from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 from pipeline.run.report.measured import MeasuredSystem
 
 # Settings that say which images a head was trained on.

@@ -14,17 +14,10 @@ from PIL import Image, ImageOps
 
 from pipeline.foundation.evaluation.retrieval import Direction
 from pipeline.foundation.files.images import ImageError
+from pipeline.judge.figures import drawing
+from pipeline.judge.figures.drawing import GREEN, GREY, ORANGE, PAGE_WIDTH, Drawing
 from pipeline.run.report.examples import Example, Gallery, examples, how_chosen
-from pipeline.run.report.figures import drawing
-from pipeline.run.report.figures.drawing import (
-    GREEN,
-    GREY,
-    ORANGE,
-    PAGE_WIDTH,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-)
+from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 PIXELS = 150  # of a thumbnail's side: some 160 an inch in print
 COLOURS = 256  # a PDF keeps an image of so many at a byte a pixel

@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from pipeline.foundation.settings.parts import ObjectiveSettings
+from pipeline.judge.figures import drawing
+from pipeline.judge.figures.drawing import GREY, LINES, Drawing
 from pipeline.judge.tables import published
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
-from pipeline.run.report.figures import drawing
-from pipeline.run.report.figures.drawing import GREY, LINES, Drawing, FigureInputs, MissingInputs
+from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 # Objective -> column of the published curve.
 PUBLISHED = {"adopt": "with_adopt", "triplet": "without_adopt"}

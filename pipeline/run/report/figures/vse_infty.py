@@ -17,15 +17,10 @@ from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import refusing
 from pipeline.foundation.settings import kinds
 from pipeline.foundation.settings.parts import PoolingSettings
+from pipeline.judge.figures import drawing
+from pipeline.judge.figures.drawing import LINES, PAGE_WIDTH, Drawing
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
-from pipeline.run.report.figures import drawing
-from pipeline.run.report.figures.drawing import (
-    LINES,
-    PAGE_WIDTH,
-    Drawing,
-    FigureInputs,
-    MissingInputs,
-)
+from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 LEAST = 4  # the fewest cells of a grid
 

@@ -1,4 +1,4 @@
-"""The inputs of figures, and what all figures share: style, sizes, fonts, files.
+"""What all figures share: style, sizes, fonts, files.
 
 Figures are made for a printed column: 8-point type; lines that differ in dash and marker as well as
 in colour, so that they differ in grey too; colours that differ for the colour-blind (Okabe and Ito,
@@ -10,7 +10,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -23,14 +23,9 @@ from matplotlib.font_manager import findfont, findSystemFonts, fontManager, get_
 from matplotlib.text import Text
 
 from pipeline.foundation.files.atomic import write_bytes, write_text
-from pipeline.foundation.files.parsing import from_yaml
 from pipeline.foundation.parts.errors import InputWarning, counted
 from pipeline.foundation.parts.wrapping import cell
 from pipeline.judge.systems.scores.made import Member
-from pipeline.run.provenance.heads import TrainedHead
-from pipeline.run.report import names
-from pipeline.run.report.examples import Gallery
-from pipeline.run.report.measured import MeasuredSystem
 
 COLUMN_WIDTH = 3.3  # inches: a column of a two-column paper
 PAGE_WIDTH = 6.9  # inches: both columns
@@ -47,9 +42,12 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
-CAPTIONS: dict[str, str] = from_yaml(
-    Path(__file__).with_name("captions.yaml").read_text(encoding="utf-8")
-)
+# Ending of a picture's file -> the dates that it must not hold.
+PICTURES: dict[str, dict[str, None]] = {
+    ".pdf": {"CreationDate": None},
+    ".svg": {"Date": None},
+    ".png": {},
+}
 STYLE = Path(__file__).with_name("paper.mplstyle")
 # They come with matplotlib, so that figures are the same on every machine. STIXGeneral goes with
 # Times.
@@ -111,10 +109,6 @@ class Drawing:
     numbers: pd.DataFrame  # the numbers that it is drawn from
     wide: bool = False  # whether it spans both columns of a page
     members: Iterable[Member] = ()  # the heads behind it
-
-
-class MissingInputs(Exception):
-    """A figure's inputs are missing; the message says which, and how to make them."""
 
 
 @contextmanager
@@ -182,19 +176,25 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 
     The same drawing gives the same bytes.
     """
-    dateless: dict[str, dict[str, Any]] = {
-        "pdf": {"CreationDate": None, "Title": name},
-        "svg": {"Date": None, "Title": name},
-        "png": {"Title": name},
-    }
+    for ending in PICTURES:
+        write(drawing, folder / f"{name}{ending}", font)
+    write_numbers(drawing, folder / f"{name}.csv")
+
+
+def write(drawing: Drawing, file: Path, font: Font = "sans") -> None:
+    """Write a drawing as a file of one of `PICTURES`, by its ending, with its font."""
+    metadata = {"Title": file.stem, **PICTURES[file.suffix]}
+    # On a full disk, matplotlib's own files end in errors that hide the disk's.
+    content = io.BytesIO()
     with paper_style(font):
-        for kind, metadata in dateless.items():
-            # On a full disk, matplotlib's own files end in errors that hide the disk's.
-            content = io.BytesIO()
-            drawing.figure.savefig(content, format=kind, dpi=300, metadata=metadata)
-            write_bytes(folder / f"{name}.{kind}", content.getvalue(), durable=False)
+        drawing.figure.savefig(content, format=file.suffix[1:], dpi=300, metadata=metadata)
+    write_bytes(file, content.getvalue(), durable=False)
+
+
+def write_numbers(drawing: Drawing, file: Path) -> None:
+    """Write the numbers of a drawing as CSV."""
     numbers = drawing.numbers.rename(columns=cell).map(cell).to_csv(index=False)
-    write_text(folder / f"{name}.csv", numbers, durable=False)
+    write_text(file, numbers, durable=False)
 
 
 @cache
@@ -259,16 +259,7 @@ def _scripts(letters: Iterable[str]) -> list[str]:
 
 
 def finished(drawing: Drawing) -> Drawing:
-    """Say in the caption which stand-ins are behind a figure, and how many characters could not be
-    drawn.
-    """
-    caption = drawing.caption
-    stand_ins = names.stand_ins(drawing.members)
-    if stand_ins:
-        caption += (
-            f" {names.STAND_IN} Not the papers' networks; stand-ins made these features: "
-            f"{', '.join(stand_ins)}."
-        )
+    """Say in the caption how many characters of a figure could not be drawn."""
     missing: set[str] = set()
     lost = 0
     for text in drawing.figure.findobj(Text):
@@ -278,7 +269,7 @@ def finished(drawing: Drawing) -> Drawing:
             text.set_text(drawable(text.get_text()))
         lost += text.get_text().count(REPLACEMENT)
     if not lost:
-        return replace(drawing, caption=caption)
+        return drawing
     scripts = _scripts(missing)
     which = ""
     if scripts:
@@ -290,11 +281,11 @@ def finished(drawing: Drawing) -> Drawing:
             InputWarning,
             stacklevel=2,
         )
-    caption += (
+    lost_letters = (
         f" {counted(lost, 'character')} of the texts{which} could not be drawn: no font here has a "
         "sign for them."
     )
-    return replace(drawing, caption=caption)
+    return replace(drawing, caption=drawing.caption + lost_letters)
 
 
 def text_width(text: str) -> int:
@@ -331,63 +322,3 @@ def shorten(text: str, most: int) -> str:
     while text_width(shortened) > most - 2:
         shortened = shortened[:-1]
     return f"{_whole_words(shortened, shortened).rstrip()} …"
-
-
-UNSCORED = "a scored system and its photographs: run `pipeline score` and `pipeline ensemble`"
-
-
-@dataclass(frozen=True)
-class FigureInputs:
-    """Everything that figures can be drawn from, as far as it exists."""
-
-    title: str  # The data set's name for readers
-    heads: tuple[TrainedHead, ...] = ()  # The finished heads on it
-    # Feature -> N, the number of items in its store.
-    items: Mapping[str, int] = field(default_factory=dict)
-    # The parsed `results/throughput.json`, {} where nothing was timed.
-    throughput: Mapping[str, Any] = field(default_factory=dict)
-    # A scored system with captions and photographs; or, in words, what is missing for one.
-    gallery: Gallery | str = UNSCORED
-    # (recipe, text encoder, seed) of the run's systems, in the order of the settings.
-    run: Sequence[tuple[str, str, int]] = ()
-    # The systems of results/metrics.json on it, by one protocol.
-    measured: tuple[MeasuredSystem, ...] = ()
-    train_images: int = 0  # How many images its train split has
-
-    def caption(self, figure: str, head: TrainedHead | None = None, **said: Any) -> str:
-        """The figure's caption in captions.yaml, its braces filled by `said`; head: the first one
-        that is shown.
-        """
-        if head:
-            asked = head.request
-            said = {
-                "method": names.method(asked.name),
-                "encoder": names.encoder(asked.text),
-                "feature": asked.feature,
-                "seed": asked.seed,
-                **said,
-            }
-        return CAPTIONS[figure].format(title=self.title, **said)
-
-    @property
-    def trained(self) -> tuple[TrainedHead, ...]:
-        """The heads with a history: those that were trained here."""
-        return tuple(head for head in self.heads if head.history)
-
-    def preferred_first(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """The heads in order: those of the run, in its order, then those of the paper's plain
-        recipe, then others.
-        """
-        ranks = {system: rank for rank, system in enumerate(self.run)}
-
-        def order(head: TrainedHead) -> tuple[int, bool]:
-            return ranks.get(head.run_key, len(ranks)), head.request.name != plain
-
-        return sorted(heads, key=order)
-
-    def preferred_system(self, heads: Iterable[TrainedHead], plain: str) -> list[TrainedHead]:
-        """The heads that share recipe, text encoder and seed with the first of `preferred_first`;
-        plain: as there.
-        """
-        chosen = self.preferred_first(heads, plain)
-        return [head for head in chosen if head.run_key == chosen[0].run_key]

@@ -1,0 +1,1 @@
+"""Figures for a printed column: style, fonts and files, and the figure of compared systems."""
