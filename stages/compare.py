@@ -24,6 +24,7 @@ from pipeline.judge.systems.scores.system import Part, System
 from pipeline.judge.tables import compared
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
+from stages.measure import Unwritten
 from stages.progress import Progress, say
 
 
@@ -33,6 +34,10 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     systems = named_systems.expanded(paths.root, options.systems)
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
+    if options.figure:
+        from pipeline.judge.figures import compared as figures  # and with it matplotlib
+
+        figures.check(len(systems), options.figure)
     titles: list[str] = []
     named: list[Sequence[named_systems.Place]] = []
     for system in systems:
@@ -56,7 +61,9 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     for group in groups:
         pools = [judged.with_languages(_like(first, pool), known) for pool in group]
         judged_groups.append([judged.judge(pool, truth, known) for pool in pools])
-    contrasts, notes = _contrasts(judged_groups, measured_by, options.ties, settings)
+    views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
+    ranked, notes = _ranked(views, options.ties, settings)
+    contrasts = _contrasts(views, ranked, settings)
     for group in judged_groups[1:]:
         notes += judged.notes_of_two(judged_groups[0][0], group[0])
     say(*(f"note: {note}" for note in notes))
@@ -66,7 +73,12 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
         if not title:
             names = [pool.name for pool in group]
         shown.append(names)
+    unwritten = Unwritten()
+    if options.figure:
+        with unwritten.of(options.figure):
+            _draw(options.figure, shown, ranked, contrasts, settings)
     terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
+    unwritten.refuse()
 
 
 def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str | Protocol]:
@@ -94,22 +106,16 @@ def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:
         seen.add(system)
 
 
-def _contrasts(
-    groups: Sequence[Sequence[System]],
-    protocols: Sequence[str | Protocol],
-    ties: Ties,
-    settings: Settings,
-) -> tuple[list[list[dict[str, Any]]], list[str]]:
-    """For each protocol and each language, the contrasts of all pairs; each matrix is ranked once
-    for all its pairs.
-    """
+def _ranked(
+    views: Sequence[_View], ties: Ties, settings: Settings
+) -> tuple[list[list[list[Metrics]]], list[str]]:
+    """Of each view and each system, the metrics of each seed; and notes on likely mistakes."""
     how = settings.evaluate
     notes: list[tuple[str, str]] = []
-    views = list(chain.from_iterable(_views(groups, rules) for rules in protocols))
     total = 0
     for view in views:
         total += sum(part.system.shape[0] for part in chain(*view.groups))
-    pairs = []
+    ranked_views = []
     with Progress("rank", "image", total) as bar:
 
         def measure(part: Part) -> Metrics:
@@ -127,13 +133,38 @@ def _contrasts(
             return ranked
 
         for view in views:
-            ranked = [list(map(measure, group)) for group in view.groups]
-            pairs.append(list(combinations(ranked, 2)))
+            ranked_views.append([list(map(measure, group)) for group in view.groups])
+    return ranked_views, judged.together(notes)
+
+
+def _contrasts(
+    views: Sequence[_View], ranked: Sequence[Sequence[Sequence[Metrics]]], settings: Settings
+) -> list[list[dict[str, Any]]]:
+    """For each protocol and each language, the contrasts of all pairs."""
+    how = settings.evaluate
+    pairs = [list(combinations(groups, 2)) for groups in ranked]
     rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed))
     contrasts = []
     for view, pairs_of_view in zip(views, pairs, strict=True):
         contrasts.append([next(rows) | view.label for _ in pairs_of_view])
-    return contrasts, judged.together(notes)
+    return contrasts
+
+
+def _draw(
+    file: Path,
+    systems: Sequence[Sequence[str]],
+    ranked: Sequence[Sequence[Sequence[Metrics]]],
+    contrasts: Sequence[Sequence[dict[str, Any]]],
+    settings: Settings,
+) -> None:
+    """Draw what was compared, and say the caption."""
+    from pipeline.judge.figures import compared as figures  # and with it matplotlib
+
+    font = settings.typesetting.figure_font
+    pools = list(map(figures.ComparedPool, ranked, contrasts))
+    picture = figures.draw([", ".join(names) for names in systems], pools, font)
+    figures.write(picture, file, font)
+    say(f"{file}: {picture.caption}")
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,20 @@ class OutputPath(FilePath):
         streams.refuse_occupied(place, self.kind)
 
 
+class PicturePath(OutputPath):
+    """A picture to write, with its numbers beside it as CSV; or these alone."""
+
+    def __init__(self) -> None:
+        super().__init__(endings=(".pdf", ".svg", ".png", ".csv"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse also numbers in the place of another file that the command line names."""
+        place = super().convert(value, param, ctx)
+        if ctx is not None:
+            _refuse_shared(place.with_suffix(".csv"), self.writes, param, ctx)
+        return place
+
+
 def below_root(text: str, context: click.Context | None = None) -> Path:
     """A path as a command takes it: a relative one is below --root."""
     context = context or click.get_current_context(silent=True)

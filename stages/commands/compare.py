@@ -1,11 +1,13 @@
 """The command line of `stages.compare`."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
 from stages import declared, measuring, options
+from stages.values import PicturePath
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
@@ -26,6 +28,8 @@ class CompareOptions(declared.Options):
     systems, those that share a letter do not differ significantly.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
+
+    Example: pipeline compare theirs.npy "Ours=seed0.npy,seed1.npy" --figure compared.pdf
     """
 
     systems: Annotated[
@@ -54,6 +58,16 @@ class CompareOptions(declared.Options):
             json="JSON, an object for each pair",
         ),
     ] = "text"
+    figure: Annotated[
+        Path | None,
+        click.option(
+            "--figure",
+            type=PicturePath(),
+            metavar="FILE",
+            help="Also draw recall against K with 95 % bands, and the differences with their intervals: .pdf, .svg "
+            "or .png, with the numbers beside it as .csv; or .csv alone.",
+        ),
+    ] = None
     explain: Annotated[
         bool,
         declared.flag("--explain", help="Say below the table what each of its numbers is."),

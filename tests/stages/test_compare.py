@@ -439,3 +439,41 @@ def test_a_contrast_is_labelled_with_its_split_and_language() -> None:
         assert [view.label for view in views] == labels
         for view, language in zip(views, languages, strict=True):
             assert [part.language for (part,) in view.groups] == [language, language]
+
+
+def test_a_figure_holds_the_numbers_that_are_printed(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
+    for name, noise in (("a", 0.5), ("b", 0.4), ("c", 0.45)):
+        np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.normal(size=(60, 120)))
+    options = ("--captions-per-image", "2", "--figure")
+    systems = ("a.npy", "Ours=b.npy,c.npy")
+    (pair,) = compared(pipeline, *systems, *options, "f.svg")
+    rows = list(csv.DictReader(io.StringIO(Path("f.csv").read_text())))
+    differences = {row["metric"]: row for row in rows if row["shown"] == "difference"}
+    recalls = {(row["system"], row["metric"]): row for row in rows if row["shown"] == "recall"}
+    for statistic in STATISTICS:
+        printed = at(pair, statistic)
+        drawn = differences[str(statistic)]
+        assert (drawn["system"], drawn["minus"]) == ("Ours", "a")
+        assert float(drawn["value"]) == pytest.approx(printed["difference"])
+        assert [float(drawn["low"]), float(drawn["high"])] == pytest.approx(printed["interval"])
+        if statistic.direction:
+            assert float(recalls["a", str(statistic)]["value"]) == pytest.approx(printed["a"])
+            assert float(recalls["Ours", str(statistic)]["value"]) == pytest.approx(printed["b"])
+    (alone,) = json.loads(pipeline("evaluate", "a.npy", *options[:2], "--json")[1])
+    for way in ("i2t", "t2i"):
+        for metric, ends in alone["interval"][way].items():
+            row = recalls["a", f"{way} {metric}"]
+            assert [float(row["low"]), float(row["high"])] == pytest.approx(ends)
+    assert "<svg" in Path("f.svg").read_text()
+    Path("ours.csv").write_text("kept")
+    for file, said in {
+        "f.jpg": "expected a name that ends in .pdf or .svg or .png or .csv",
+        "none/f.pdf": "there is no folder none",
+        "ours.pdf": "ours.csv: exists, and is not the numbers of a figure",
+        "a.npy": "expected a name that ends in",
+    }.items():
+        assert said in refused("compare", *systems, *options, file), file
+    assert "is also named by" in refused("compare", "a.npy", "ours.csv", *options, "ours.pdf")
+    assert Path("ours.csv").read_text() == "kept"

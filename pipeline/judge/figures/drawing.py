@@ -42,6 +42,14 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
     {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
 )
+# Of more systems than `LINES` has.
+MORE_LINES: tuple[dict[str, Any], ...] = (
+    *LINES,
+    {"color": "#56B4E9", "linestyle": "-", "marker": "v"},
+    {"color": "#E69F00", "linestyle": "--", "marker": "P", "markerfacecolor": "white"},
+    {"color": "black", "linestyle": "-.", "marker": "X"},
+    {"color": GREY, "linestyle": ":", "marker": "p", "markerfacecolor": "white"},
+)
 # Ending of a picture's file -> the dates that it must not hold.
 PICTURES: dict[str, dict[str, None]] = {
     ".pdf": {"CreationDate": None},
@@ -135,6 +143,17 @@ def legend_above(axes: Axes) -> None:
         handletextpad=0.5,
         borderaxespad=0.2,
     )
+
+
+def lines(count: int) -> list[dict[str, Any]]:
+    """So many kinds of lines; those after the eighth have another kind of dash."""
+    kinds = []
+    for number in range(count):
+        kind = dict(MORE_LINES[number % len(MORE_LINES)])
+        if number >= len(MORE_LINES):
+            kind["linestyle"] = (0, (5, 1, 1, 1, 1, 1))
+        kinds.append(kind)
+    return kinds
 
 
 def plot_mean(

@@ -63,7 +63,7 @@ def to_text(
     explain: bool = False,
 ) -> str:
     """Write small text tables for each protocol, of the contrasts of all pairs."""
-    lines = [wrapped(f"{key}  {name}") for key, name in _keyed(names)]
+    lines = [wrapped(f"{key}  {name}") for key, name in keyed(names)]
     lines.append("")
     for panel in _panels(names, contrasts, str):
         lines += text.to_text(panel)
@@ -75,23 +75,23 @@ def to_markdown(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
-    keys = ", ".join(f"{key}: `{printable(name)}`" for key, name in _keyed(names))
+    legend = ", ".join(f"{key}: `{printable(name)}`" for key, name in keyed(names))
     panels = _panels(names, contrasts, _title)
     tables = map(markdown.rows, panels)
-    return "\n\n".join([keys, *tables, *_notes(contrasts, explain)])
+    return "\n\n".join([legend, *tables, *_notes(contrasts, explain)])
 
 
 def to_latex(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
-    keys = ", ".join(f"{key}: {name}" for key, name in _keyed(names))
+    legend = ", ".join(f"{key}: {name}" for key, name in keyed(names))
     notes = []
     for sentences in _notes(contrasts, explain):
         notes.append(Note(sentences.removesuffix(f" {READ_MORE}")))
     floats = []
     for panel in _panels(names, contrasts, _title):
-        floats.append(replace(panel, caption=f"{keys}.", notes=tuple(notes)))
+        floats.append(replace(panel, caption=f"{legend}.", notes=tuple(notes)))
     return latex.to_latex(Table("compared", tuple(floats)))
 
 
@@ -166,7 +166,7 @@ def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[s
     sums = [mean(of_pairs[0]["RSUM"], "a")]
     for contrast in of_pairs[: len(names) - 1]:
         sums.append(mean(contrast["RSUM"], "b"))
-    systems = zip(_keys(names), sums, in_letters(of_pairs), strict=True)
+    systems = zip(keys(names), sums, in_letters(of_pairs), strict=True)
     return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
 
 
@@ -180,15 +180,16 @@ def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str |
     return grid(headings[:-1], without_needs)
 
 
-def _keys(names: Sequence[str]) -> Sequence[str]:
+def keys(names: Sequence[str]) -> Sequence[str]:
+    """The key of each system: A and B, of more their numbers."""
     if len(names) == 2:
         return "AB"
     return [str(system) for system in range(1, len(names) + 1)]
 
 
-def _keyed(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def keyed(names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The systems' names, each after its key in the tables."""
-    return zip(_keys(names), names, strict=True)
+    return zip(keys(names), names, strict=True)
 
 
 def _title(statistic: Statistic) -> str:

@@ -1,0 +1,142 @@
+"""The figure of a comparison: its numbers, counted by brute force; its bands, those of `evaluate`;
+its files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.metrics.base import at
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.statistics import contrast, intervals, power
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.figures import compared
+
+OWNER = np.arange(120) // 2
+SYSTEMS = ("theirs", "ours", "third")
+
+
+@pytest.fixture(autouse=True)
+def _few_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would suffice is simulated with few cases; it is not drawn."""
+    monkeypatch.setattr(power, "CASES", 20)
+    monkeypatch.setattr(power, "TEST_SETS", 20)
+
+
+def scores(noise: float, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    right: np.ndarray = np.eye(60).repeat(2, axis=1)
+    return right + noise * rng.normal(size=right.shape)
+
+
+def pool(groups: Sequence[Sequence[np.ndarray]], protocol: str = "all") -> compared.ComparedPool:
+    ranked = [[evaluate(each, OWNER, protocol) for each in group] for group in groups]
+    pairs = [(a, b) for at, a in enumerate(ranked) for b in ranked[at + 1 :]]
+    return compared.ComparedPool(ranked, contrast.together(pairs, 200, 0))
+
+
+def hits(matrix: np.ndarray, way: str, k: int) -> float:
+    """A recall in percent, counted by sorting each row."""
+    found = []
+    if way == "i2t":
+        for image, row in enumerate(matrix):
+            found.append(image in OWNER[np.argsort(-row)[:k]])
+    else:
+        for caption, column in enumerate(matrix.T):
+            found.append(OWNER[caption] in np.argsort(-column)[:k])
+    return 100 * float(np.mean(found))
+
+
+def test_recalls_are_those_counted_and_bands_those_of_evaluate() -> None:
+    matrices = [[scores(0.7, 1)], [scores(0.6, 2), scores(0.8, 3)], [scores(0.5, 4)]]
+    given = pool(matrices)
+    table = compared.draw(SYSTEMS, [given]).numbers
+    recalls = table[table["shown"] == "recall"].set_index(["system", "metric"])
+    assert len(recalls) == 3 * 2 * 10
+    for name, group in zip(SYSTEMS, matrices, strict=True):
+        for way in ("i2t", "t2i"):
+            for k in range(1, 11):
+                row = recalls.loc[name, f"{way} R@{k}"]
+                assert row["value"] == pytest.approx(np.mean([hits(m, way, k) for m in group]))
+                assert row["low"] < row["value"] < row["high"]
+    for name, (metrics,) in zip(SYSTEMS[::2], given.ranked[::2], strict=True):
+        for statistic, expected in intervals(metrics).items():
+            if statistic.direction:
+                row = recalls.loc[name, str(statistic)]
+                assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
+    differences = table[table["shown"] == "difference"].set_index(["system", "minus", "metric"])
+    pairs = (("ours", "theirs"), ("third", "theirs"), ("third", "ours"))
+    for (system, minus), tested in zip(pairs, given.contrasts, strict=True):
+        for statistic in STATISTICS:
+            row = differences.loc[system, minus, str(statistic)]
+            expected = at(tested, statistic)
+            assert row["value"] == expected["difference"]
+            assert [row["low"], row["high"]] == expected["interval"]
+            assert row["holm"] == expected["holm"]
+
+
+def test_equal_seeds_have_the_band_of_one_and_folds_their_mean() -> None:
+    one = evaluate(scores(0.7, 1), OWNER)
+    for k in (1, 3, 10):
+        alone = compared.recall([one], "t2i", k)
+        together = compared.recall([one] * 3, "t2i", k)
+        for end in ("value", "low", "high"):
+            assert getattr(together, end) == pytest.approx(getattr(alone, end))
+    folds = evaluate(scores(0.7, 1), OWNER, Protocol("2fold", folds=2))
+    expected = intervals(folds)["i2t", "R@5"]
+    drawn = compared.recall([folds], "i2t", 5)
+    assert (drawn.value, drawn.low, drawn.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+
+
+@pytest.mark.slow
+def test_files_are_the_same_bytes_with_fonts_that_papers_take(tmp_path: Path) -> None:
+    count = 8
+    long = "a system with a name that is much longer than a legend of a column has room for, "
+    names = [f"{long}$x_{number}$ [final]" for number in range(count)]
+    groups = [[scores(0.5 + number / 20, number)] for number in range(count)]
+    both = [pool(groups)] * 2
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        picture = compared.draw(names, both)
+        for ending in (".pdf", ".svg"):
+            compared.write(picture, tmp_path / folder / f"f{ending}", "sans")
+    for ending in ("pdf", "svg", "csv"):
+        content = (tmp_path / "a" / f"f.{ending}").read_bytes()
+        assert content == (tmp_path / "b" / f"f.{ending}").read_bytes()
+        assert b"/Type3" not in content
+    assert picture.figure.get_figwidth() == 6.9
+    legend = picture.figure.axes[-1].get_legend()
+    assert legend is not None
+    assert legend.get_window_extent().x1 <= picture.figure.bbox.x1
+    labels = [text.get_text() for text in legend.get_texts()]
+    assert [label.split("  ")[0] for label in labels] == [*"12345678"]
+    assert len(pd.read_csv(tmp_path / "a" / "f.csv")) == 2 * (
+        count * 20 + count * (count - 1) // 2 * 7
+    )
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "notes.csv").write_text("name,grade\nAda,1\n")
+    (tmp_path / "earlier.csv").write_text(f"{compared.HEADING}\n")
+    (tmp_path / "folder.csv").mkdir()
+    for file, said in {
+        "notes.pdf": "notes.csv: exists, and is not the numbers of a figure",
+        "folder.pdf": "folder.csv: exists, and is not the numbers of a figure",
+        "none/f.pdf": "there is no folder",
+    }.items():
+        with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
+            compared.check(2, tmp_path / file)
+        assert said in str(refused.value), file
+    with pytest.raises(InputError, match="draws 12 systems at most, received 13"):
+        compared.check(13, tmp_path / "f.pdf")
+    for file in ("earlier.pdf", "earlier.csv", "new.svg", "notes.csv"):
+        compared.check(12, tmp_path / file)
+    assert (tmp_path / "notes.csv").read_text().startswith("name,grade")
