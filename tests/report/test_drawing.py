@@ -26,13 +26,13 @@ from pipeline.foundation import settings
 from pipeline.foundation.files.images import ImageError
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import heads
+from pipeline.judge.figures.drawing import LINES
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.heads import pooling
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.report import figures
 from pipeline.run.report.examples import Gallery, examples
 from pipeline.run.report.figures import retrieved, vse2ad, vse_infty
-from pipeline.run.report.figures.drawing import LINES
 from pipeline.run.report.page import charts
 
 RELEASED = ADOPT | {"count": "released"}
