@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,6 @@ if TYPE_CHECKING:
     from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 lazy.imports(__name__)
-
-# Which fonts matplotlib looks for and does not find concerns nobody: letters that no font has are
-# named in a warning of our own (`drawing`).
-logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
 
 FIGURES: lazy.LookupTable[Callable[[FigureInputs], Drawing]] = lazy.LookupTable(
     {
