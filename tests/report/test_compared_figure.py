@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
-from pipeline.foundation.evaluation.metrics.base import at
+from pipeline.foundation.evaluation.metrics.base import Statistic, at
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import contrast, intervals, power
 from pipeline.foundation.parts.errors import InputError
@@ -56,29 +56,32 @@ def hits(matrix: np.ndarray, way: str, k: int) -> float:
 def test_recalls_are_those_counted_and_bands_those_of_evaluate() -> None:
     matrices = [[scores(0.7, 1)], [scores(0.6, 2), scores(0.8, 3)], [scores(0.5, 4)]]
     given = pool(matrices)
-    table = compared.draw(SYSTEMS, [given]).numbers
-    recalls = table[table["shown"] == "recall"].set_index(["system", "metric"])
+    rows = compared.draw(SYSTEMS, [given]).numbers.to_dict("records")
+    recalls = {(row["system"], row["metric"]): row for row in rows if row["shown"] == "recall"}
     assert len(recalls) == 3 * 2 * 10
     for name, group in zip(SYSTEMS, matrices, strict=True):
         for way in ("i2t", "t2i"):
             for k in range(1, 11):
-                row = recalls.loc[name, f"{way} R@{k}"]
+                row = recalls[name, f"{way} R@{k}"]
                 assert row["value"] == pytest.approx(np.mean([hits(m, way, k) for m in group]))
                 assert row["low"] < row["value"] < row["high"]
     for name, (metrics,) in zip(SYSTEMS[::2], given.ranked[::2], strict=True):
         for statistic, expected in intervals(metrics).items():
             if statistic.direction:
-                row = recalls.loc[name, str(statistic)]
+                row = recalls[name, str(statistic)]
                 assert (row["low"], row["high"]) == pytest.approx((expected.low, expected.high))
-    differences = table[table["shown"] == "difference"].set_index(["system", "minus", "metric"])
+    differences = {}
+    for row in rows:
+        if row["shown"] == "difference":
+            differences[row["system"], row["minus"], row["metric"]] = row
     pairs = (("ours", "theirs"), ("third", "theirs"), ("third", "ours"))
     for (system, minus), tested in zip(pairs, given.contrasts, strict=True):
         for statistic in STATISTICS:
-            row = differences.loc[system, minus, str(statistic)]
-            expected = at(tested, statistic)
-            assert row["value"] == expected["difference"]
-            assert [row["low"], row["high"]] == expected["interval"]
-            assert row["holm"] == expected["holm"]
+            row = differences[system, minus, str(statistic)]
+            printed = at(tested, statistic)
+            assert row["value"] == printed["difference"]
+            assert [row["low"], row["high"]] == printed["interval"]
+            assert row["holm"] == printed["holm"]
 
 
 def test_equal_seeds_have_the_band_of_one_and_folds_their_mean() -> None:
@@ -89,7 +92,7 @@ def test_equal_seeds_have_the_band_of_one_and_folds_their_mean() -> None:
         for end in ("value", "low", "high"):
             assert getattr(together, end) == pytest.approx(getattr(alone, end))
     folds = evaluate(scores(0.7, 1), OWNER, Protocol("2fold", folds=2))
-    expected = intervals(folds)["i2t", "R@5"]
+    expected = intervals(folds)[Statistic("i2t", "R@5")]
     drawn = compared.recall([folds], "i2t", 5)
     assert (drawn.value, drawn.low, drawn.high) == pytest.approx(
         (expected.value, expected.low, expected.high)

@@ -57,6 +57,7 @@ HEADING = ",".join(COLUMNS)
 # How many rows a forest plot has at most beside the recalls; more stand beside both, one above the
 # other.
 ROWS_BESIDE = 10
+BAND = 0.16  # opacity of a band
 ROW = 0.14  # inches: a row of a forest plot
 LEGEND_ROW = 0.155  # inches
 LEGEND_LETTERS = 112  # of a row of the legend
@@ -139,6 +140,7 @@ def _drawn(names: Sequence[str], pools: Sequence[ComparedPool]) -> Drawing:
     grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     numbers: list[Mapping[str, Any]] = []
     lines = drawing.lines(len(names))
+    opacity = BAND / max(1, len(names) / 4)  # of many systems several bands lie on each other
     handles: list[Line2D] = []
     for place, pool in zip(range(1, len(heights)), pools, strict=True):
         recalls, forest = _panels(figure, grid[place], rows > ROWS_BESIDE)
@@ -146,7 +148,7 @@ def _drawn(names: Sequence[str], pools: Sequence[ComparedPool]) -> Drawing:
             axes.set_title(_panel_title(pool, way, len(pools) > 1))
             handles = []
             for runs, line in zip(pool.ranked, lines, strict=True):
-                handles.append(_line(axes, way, runs, line))
+                handles.append(_line(axes, way, runs, line, opacity))
         _forest(figure, forest, names, pool)
         numbers += _rows(names, pool)
     legend_axes = figure.add_subplot(grid[0])
@@ -203,12 +205,14 @@ def _panel_title(pool: ComparedPool, way: Direction, is_one_of_several: bool) ->
     return f"{titles[way]}, {contrast.get('language') or contrast['protocol']}"
 
 
-def _line(axes: Axes, way: Direction, runs: Sequence[Metrics], line: Mapping[str, Any]) -> Line2D:
+def _line(
+    axes: Axes, way: Direction, runs: Sequence[Metrics], line: Mapping[str, Any], opacity: float
+) -> Line2D:
     """Draw a system's recalls of one direction with their band; the line, for a legend."""
     recalls = [recall(runs, way, k) for k in CUTOFFS]
     lows = [each.low for each in recalls]
     highs = [each.high for each in recalls]
-    axes.fill_between(CUTOFFS, lows, highs, color=line["color"], alpha=0.15, linewidth=0)
+    axes.fill_between(CUTOFFS, lows, highs, color=line["color"], alpha=opacity, linewidth=0)
     values = [each.value for each in recalls]
     (drawn,) = axes.plot(CUTOFFS, values, markevery=[0, 4, 9], **line)
     return drawn
