@@ -25,6 +25,9 @@ import torch
 from onnx import load
 from tiny_bert import tiny_bert
 from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.normalizers import NFC
+from tokenizers.pre_tokenizers import Whitespace
 from torch import Tensor, nn
 
 from pipeline.extensions.exporters import onnx
@@ -369,3 +372,16 @@ def test_an_exported_tokenizer_reads_both_unicode_forms_of_a_letter() -> None:
     expected = encode(text, [caption])[0]
     for form in ("NFC", "NFD"):
         assert onnx._of_words(text).encode(normalize(form, caption)).ids == expected
+
+
+def test_a_tower_that_lowers_captions_has_an_exported_tokenizer_that_does() -> None:
+    tokenizer = Tokenizer(WordLevel({"a": 0, "dog": 1, "?": 2}, "?"))
+    tokenizer.normalizer = NFC()
+    tokenizer.pre_tokenizer = Whitespace()
+    fast = SimpleNamespace(is_fast=True, backend_tokenizer=tokenizer)
+    for lowers, ids in ((True, [0, 1]), (False, [2, 2])):
+        tower: Any = SimpleNamespace(tokenizer=fast, lowers=lowers)
+        exported = onnx._of_tower(tower)
+        assert exported is not None
+        assert exported.encode("A DOG").ids == ids
+        assert exported.encode("a dog").ids == [0, 1]
