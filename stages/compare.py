@@ -20,6 +20,7 @@ from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import fuse, judged, layout
 from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.system import Part, System
 from pipeline.judge.tables import compared
 from stages import named_systems, terminal
@@ -45,6 +46,7 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
         titles.append(title)
         named.append(places)
     named_systems.refuse_stale(paths, settings, chain(*named), dataset)
+    titles, named = _each_once(titles, named)
     groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     _refuse_equal(named)
     protocols = _protocols(paths, dataset, [*chain(*groups)])
@@ -94,6 +96,44 @@ def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str 
         split = "test"
     card = manifest.dataset(dataset, paths.root)
     return [*card.protocols_of(split)]
+
+
+def _each_once(
+    titles: Sequence[str], named: Sequence[Sequence[named_systems.Place]]
+) -> tuple[list[str], list[Sequence[named_systems.Place]]]:
+    """The systems without those that are another one under another name: its ensemble of one."""
+    titles_once = []
+    named_once = []
+    name_of: dict[frozenset[Path], str] = {}
+    stores_of: dict[frozenset[Path], set[Path]] = {}
+    for title, places in zip(titles, named, strict=True):
+        stores = {(root / text).resolve() for text, root in places}
+        system = frozenset(map(_alone, stores))
+        name = title or Path(places[0][0]).stem
+        is_under_another_name = stores_of.setdefault(system, stores) != stores
+        if not is_under_another_name:
+            name_of[system] = name
+            titles_once.append(title)
+            named_once.append(places)
+        elif len(named) > 2:
+            say(f"note: {name} is the same system as {name_of[system]}, which is compared once")
+        else:
+            raise InputError(f"{name}: is the same system as {name_of[system]}; name another one")
+    if len(named_once) < 2:
+        raise InputError(f"{name}: all are the same system; name another one")
+    return titles_once, named_once
+
+
+def _alone(store: Path) -> Path:
+    """The store of the one system whose mean an ensemble is; of any other system its own."""
+    if not layout.is_store(store):
+        return store
+    made = System.open_either(store).made_from
+    if not isinstance(made, Ensemble) or made.fusion.method != "mean":
+        return store
+    if len(made.fusion.members) > 1:
+        return store
+    return store.with_name(f"{made.fusion.members[0]}.zarr")
 
 
 def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:

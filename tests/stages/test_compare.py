@@ -31,6 +31,7 @@ from stages import compare as comparing
 pytestmark = pytest.mark.slow
 
 REGION, GRID = "vse2ad-region-bigru", "vse2ad-grid-bigru"
+ALONE = "vse2ad-R-bigru"  # the ensemble of the head of regions alone
 
 
 @pytest.fixture(autouse=True)
@@ -359,6 +360,19 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     assert "its caption 100 is of image" in refused(
         "ensemble", "own", "--member", f"{REGION}-s0", "--member", f"{GRID}-s0"
     )
+
+
+def test_a_head_and_its_ensemble_of_one_are_one_system(
+    pipeline: Any, refused: Callable[..., str]
+) -> None:
+    for feature in ("region", "grid"):
+        score(feature)
+    assert pipeline("ensemble", "R")[0] == 0
+    assert f"{REGION}-s0: is the same system as {ALONE}-s0" in refused("compare", ALONE, REGION)
+    expected = pipeline("compare", REGION, GRID, "--json")[1]
+    code, out, err = pipeline("compare", REGION, ALONE, GRID, "--json")
+    assert (code, out) == (0, expected)
+    assert f"{ALONE}-s0 is the same system as {REGION}-s0, which is compared once" in err
 
 
 def test_an_ensemble_of_an_older_head_is_refused_beside_another_ensemble(
