@@ -302,6 +302,17 @@ def test_seeds_that_rank_other_directions_have_no_mean() -> None:
             refuse_other_directions(System.of("b", second, np.arange(2)), directions)
 
 
+def test_pools_of_two_sizes_are_told_apart_wherever_they_stand_together(pipeline: Any) -> None:
+    for images in (20, 40):
+        np.save(f"of{images}.npy", np.eye(images).repeat(5, 1))
+    asked = ("evaluate", "of20.npy", "of40.npy")
+    for more in ((), ("-v",)):
+        assert "pools differ in size: a smaller one is easier" in pipeline(*asked, *more)[1]
+    assert "differ in size" not in pipeline("evaluate", "of20.npy")[1]
+    rows = list(csv.DictReader(io.StringIO(pipeline(*asked, "--csv")[1])))
+    assert [row["test set"] for row in rows] == ["all-20x100", "all-40x200"]
+
+
 def test_the_long_form_shows_ranks_ties_and_intervals(scored_run: Any) -> None:
     out = scored_run("evaluate", *RUN, "-v")[1]
     fused = results()["vse2ad-RG-bigru-s0"]["all"]

@@ -49,6 +49,7 @@ RECALLS = ("R@1", "R@5", "R@10")
 RANKS = ("MedR", "MeanR", "tied queries")
 MORE = "-v: also intervals of the recalls, and ranks."
 SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
+POOLS = "These pools differ in size: a smaller one is easier, so do not compare their recalls."
 NOTE = "In brackets: 95 % intervals, how much a number would vary with another sample of images."
 
 
@@ -73,6 +74,7 @@ def to_text(results: Results) -> str:
         lines.append("")
     for line in told_over_seeds(results):
         lines += [wrapped(line), ""]
+    lines += notes_on_pools(results)
     if _with_intervals(results):
         lines.append(wrapped(NOTE))
     return "\n".join(lines).rstrip()
@@ -101,6 +103,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         has_spread = has_spread or any(numbers.get("spread") for _, numbers in systems)
     if has_spread:
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
+    lines += notes_on_pools(results)
     if _with_intervals(results):
         lines.append(wrapped(f"{NOTE} {MORE}"))
     return "\n".join(lines).rstrip()
@@ -174,6 +177,14 @@ def _noted(results: Results) -> Iterator[str]:
 def directions(numbers: Mapping[str, Any]) -> list[str]:
     """The directions that have queries: lists may rank one alone."""
     return [way for way in DIRECTIONS if numbers[way]["R@1"] is not None]
+
+
+def notes_on_pools(results: Results) -> list[str]:
+    """A paragraph that warns of comparing numbers of pools of several sizes; none for one size."""
+    sizes = {(numbers["images"], numbers["captions"]) for _, numbers in results}
+    if len(sizes) < 2:
+        return []
+    return [wrapped(POOLS), ""]
 
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:

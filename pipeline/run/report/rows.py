@@ -52,6 +52,7 @@ def table(results: Results, beside: str | None = None) -> Table:
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for system, numbers in results:
         pools[evaluated.title("", numbers)].append((system, numbers))
+    sizes = {(numbers["images"], numbers["captions"]) for _, numbers in results}
     panels = []
     for title, results_of_pool in pools.items():
         test_set = ""
@@ -78,7 +79,10 @@ def table(results: Results, beside: str | None = None) -> Table:
             notes.append(Note(NEVER_BOLD))
         panel = sheet.panel(printed, Measured(rows, notes), doubts)
         _, first_result = results_of_pool[0]
-        panel_key = "-".join(filter(None, (first_result.get("split"), first_result["protocol"])))
+        key_parts = [first_result.get("split"), first_result["protocol"]]
+        if len(sizes) > 1:
+            key_parts.append(f"{first_result['images']}x{first_result['captions']}")
+        panel_key = "-".join(filter(None, key_parts))
         panels.append(replace(panel, key=panel_key))
     return Table("rows", tuple(panels))
 
