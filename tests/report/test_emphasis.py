@@ -7,17 +7,16 @@ from decimal import Decimal
 
 import pytest
 
-from pipeline.foundation.evaluation.metrics import RSUM, Statistic
+from pipeline.foundation.evaluation import metrics
+from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.judge.tables.bold import Emphasis
 from pipeline.judge.tables.table import MISSING, Cell, Column
 from pipeline.run.report import emphasis
 from pipeline.run.report.result_rows import ResultRow, RowHeader
 from pipeline.run.report.retrieval_table import TableColumns
 
-RSUM, RANK = (
-    Column("", key=("f", RSUM)),
-    Column("", key=("f", Statistic("i2t", "MeanR")), less_is_better=True),
-)
+RSUM = Column("", key=("f", metrics.RSUM))
+RANK = Column("", key=("f", Statistic("i2t", "MeanR")), less_is_better=True)
 
 
 def rows(column: Column, *values: str, groups: str = "") -> list[ResultRow]:

@@ -130,12 +130,16 @@ def found() -> dict[str, Any]:
     """The same systems as entries of results/metrics.json."""
     owner = np.repeat(np.arange(IMAGES), CAPTIONS)
     entries = {}
-    size = {"images": IMAGES, "captions": IMAGES * CAPTIONS}
     for recipe, scores in zip(NAMES, matrices(), strict=True):
         metrics = evaluate(scores, owner)
         ids = (np.arange(IMAGES), np.arange(len(owner)))
         ((name, entry),) = system(
-            "sample", "all", recipe=recipe, features={"region": "small"}, **size
+            "sample",
+            "all",
+            recipe=recipe,
+            features={"region": "small"},
+            images=IMAGES,
+            captions=IMAGES * CAPTIONS,
         ).items()
         entry["all"] |= metrics.as_dict()
         entry["image_hits"] = {"all": pack(metrics, *ids)}
