@@ -93,6 +93,32 @@ def test_the_queries_of_a_split_among_the_candidates_of_all(
     ]
 
 
+def test_seeds_are_measured_by_their_mean_and_each_alone(
+    pipeline: Any, refused: Callable[..., str], rng: np.random.Generator
+) -> None:
+    owner = np.repeat(np.arange(40), 5)
+    recalls = []
+    for name in ("a.npy", "b.npy", "c.npy"):
+        pictures = rng.normal(size=(40, 8))
+        scores = pictures @ (pictures[owner] + 2 * rng.normal(size=(200, 8))).T
+        np.save(name, scores)
+        recalls.append(100 * (owner == scores.argmax(0)).mean())
+    wide = 4.3027 * np.std(recalls, ddof=1) * np.sqrt(4 / 3)  # Student's t of two degrees
+    for number, expected in ((np.mean(recalls), []), (recalls[1], ["the second seed alone"])):
+        given = ("explain", "a.npy,b.npy,c.npy", "--published", f"t2i_R@1={number:.2f}")
+        code, out, err = pipeline(*given, "--most", "1", "--json")
+        assert code == 0, err
+        found = json.loads(out)
+        assert found["measured"][0]["measured"] == pytest.approx(np.mean(recalls))
+        assert found["measured"][0]["seeds"] == pytest.approx(recalls)
+        assert expected in [each["differences"] for each in found["variants"] if each["reproduces"]]
+    ends = f"[{np.mean(recalls) - wide:.2f}, {np.mean(recalls) + wide:.2f}]"
+    said = " ".join(pipeline(*given, "--most", "1")[1].split())
+    assert f"within {ends}, where another seed would be by the spread of these 3" in said
+    np.save("other.npy", np.eye(30, 150))
+    assert "is of other images" in refused("explain", "a.npy,other.npy", "--published", "R@1=5")
+
+
 def test_equal_captions_of_two_languages_are_two_captions(
     pipeline: Any, rng: np.random.Generator
 ) -> None:

@@ -27,7 +27,7 @@ CORRECTIONS: Mapping[str, tuple[str, Mapping[str, float]]] = {
 
 # The choices of a `Measurement` that each step takes.
 STEPS: Mapping[Step, tuple[str, ...]] = {
-    "vectors": ("unit", "vectors", "tokens", "joined"),
+    "vectors": ("seed", "unit", "vectors", "tokens", "joined"),
     "scores": ("scores", "rescored"),
     "pool": ("split", "captions", "unpaired", "right", "folds", "parts"),
     "ranking": ("ties",),
@@ -40,6 +40,7 @@ STEPS: Mapping[Step, tuple[str, ...]] = {
 class Measurement:
     """How a number comes from vectors or scores: a choice at each step."""
 
+    seed: int | None = None  # Which of several seeds; None for the mean of their numbers
     unit: Side = "none"  # Whose vectors are divided by their lengths
     vectors: Precision = "given"  # The type to which vectors are rounded
     tokens: int | None = None  # At how many tokens captions are cut; None for the encoder's limit
@@ -103,6 +104,7 @@ class Family(NamedTuple):
 
 
 FAMILIES: tuple[Family, ...] = (
+    Family("seeds", ("seed",), "one seed is given; give several as a.npy,b.npy"),
     Family("lengths of vectors", ("unit",)),
     Family("float16 and bfloat16", ("vectors", "scores")),
     Family("captions cut at fewer tokens", ("tokens",), "no caption is longer"),
@@ -164,6 +166,10 @@ def _difference(words: str, threads: str, **choices: Any) -> Difference:
 PARTS = (2, 5, 10)
 
 DIFFERENCES: tuple[Difference, ...] = (
+    *(
+        _difference(f"the {name} seed alone", "one run, or a mean of several", seed=seed)
+        for seed, name in enumerate(("first", "second", "third", "fourth", "fifth"))
+    ),
     _difference("vectors divided by their lengths", "FG-CLIP #22", unit="both"),
     _difference("vectors not divided by their lengths", "FG-CLIP #22", unit="none"),
     _difference(

@@ -1,12 +1,15 @@
 """The answer of `explain`: variants of a measurement, nearest first, as text, Markdown or JSON."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from statistics import stdev
 from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.metrics import TASKS, Statistic
 from pipeline.foundation.evaluation.statistics import Interval
+from pipeline.foundation.evaluation.statistics.wilson import quantile
 from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.explain.printed import Printed
@@ -49,6 +52,23 @@ class Sampled(NamedTuple):
 
     printed: Printed
     interval: Interval
+    seeds: tuple[float, ...]  # The measured number of each seed
+
+    @property
+    def spread(self) -> tuple[Decimal, Decimal] | None:
+        """Where 95 of 100 further seeds would be, rounded likewise; None for one seed.
+
+        Student's interval for one more value.
+        """
+        count = len(self.seeds)
+        if count < 2:
+            return None
+        wide = quantile(count - 1, 0.975) * stdev(self.seeds) * math.sqrt(1 + 1 / count)
+        mean = self.interval.value
+        return (
+            self.printed.rounded(mean - wide, "nearest"),
+            self.printed.rounded(mean + wide, "nearest"),
+        )
 
     @property
     def ends(self) -> tuple[Decimal, Decimal]:
@@ -188,6 +208,7 @@ def _sampled_as_dict(sampled: Sampled) -> dict[str, Any]:
         "measured": sampled.interval.value,
         "interval": [sampled.interval.low, sampled.interval.high],
         "within": sampled.is_within,
+        "seeds": list(sampled.seeds),
     }
 
 
@@ -235,9 +256,20 @@ def _chance(sampled: Sampled) -> str:
         return f"{sampled.printed} is the measured number."
     low, high = sampled.ends
     interval = f"the 95 % interval [{low}, {high}] of the measured {sampled.measured}"
+    where = "outside"
+    verdict = "chance alone is an unlikely reason"
     if sampled.is_within:
-        return f"{sampled.printed} lies within {interval}: the difference may be chance alone."
-    return f"{sampled.printed} lies outside {interval}: chance alone is an unlikely reason."
+        where = "within"
+        verdict = "the difference may be chance alone"
+    of_seeds = ""
+    if sampled.spread is not None:
+        least, greatest = sampled.spread
+        is_in_spread = least <= sampled.printed.number <= greatest
+        of_seeds = f", and {'within' if is_in_spread else 'outside'} [{least}, {greatest}], where "
+        of_seeds += f"another seed would be by the spread of these {len(sampled.seeds)}"
+        if is_in_spread:
+            verdict = "the difference may be chance alone"
+    return f"{sampled.printed} lies {where} {interval}{of_seeds}: {verdict}."
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:

@@ -39,6 +39,7 @@ class Given:
     embed: Callable[[int], np.ndarray] | None = None
     longest: int = 0  # how many tokens of the longest caption it reads
     fold: int = FOLD  # how many images a fold has
+    others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
 
     @cached_property
     def vectors(self) -> Vectors | None:
@@ -59,6 +60,11 @@ class Given:
         image_vectors = np.asarray(images[image_rows], scores.dtype)
         caption_vectors = np.asarray(captions[caption_rows], scores.dtype)
         return image_vectors, caption_vectors
+
+    @property
+    def seeds(self) -> tuple["Given", ...]:
+        """The pool by each seed."""
+        return (self, *self.others)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -104,7 +110,8 @@ class Given:
         """What a measurement needs that is not known, in words; "" where nothing is missing."""
         if wanted.tokens is not None and self.embed is None:
             return "an encoder and captions"
-        if self.vectors is None and (wanted.vectors != "given" or wanted.unit != "none"):
+        has_vectors = all(seed.vectors is not None for seed in self.seeds)
+        if not has_vectors and (wanted.vectors != "given" or wanted.unit != "none"):
             return "vectors"
         if wanted.rescored and isinstance(self.scores, PerDirection | Placing):
             return "one matrix of scores"
@@ -146,6 +153,9 @@ class Given:
         fold = wanted.fold
         if fold is not None and (wanted.folds is None or fold >= self.folds):
             fold = None
+        seed = wanted.seed
+        if not self.others or (seed is not None and seed >= len(self.seeds)):
+            seed = None
         parts = wanted.parts
         if parts is not None:
             fold = None
@@ -162,6 +172,7 @@ class Given:
         unpaired = wanted.unpaired or self._is_paired
         return replace(
             wanted,
+            seed=seed,
             captions=captions,
             tokens=tokens,
             fold=fold,

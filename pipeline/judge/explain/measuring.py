@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from typing import NoReturn, TypeAlias, get_args
 
 import numpy as np
@@ -61,7 +61,7 @@ class Measuring:
         memory at a time.
         """
         missing_by_ranking = {}
-        for measurement in wanted:
+        for measurement in chain.from_iterable(map(self.of_seeds, wanted)):
             ranking = _ranking(measurement)
             if ranking not in self._folds:
                 missing_by_ranking[ranking] = measurement
@@ -80,10 +80,24 @@ class Measuring:
 
     def is_ranked(self, wanted: Measurement) -> bool:
         """Whether a measurement's ranking is there already."""
-        return _ranking(wanted) in self._folds
+        return all(_ranking(of_seed) in self._folds for of_seed in self.of_seeds(wanted))
+
+    def of_seeds(self, wanted: Measurement) -> list[Measurement]:
+        """The measurements of each seed whose mean is wanted."""
+        seeds = len(self.splits[wanted.split].seeds)
+        if wanted.seed is not None or seeds == 1:
+            return [wanted]
+        return [replace(wanted, seed=seed) for seed in range(seeds)]
 
     def number(self, wanted: Measurement, metric: Metric, way: str) -> float | None:
         """A metric of a direction, "" for both; None where it cannot be measured."""
+        of_seeds = self.of_seeds(wanted)
+        if len(of_seeds) > 1:
+            numbers = [self.number(of_seed, metric, way) for of_seed in of_seeds]
+            known = [number for number in numbers if number is not None]
+            if len(known) < len(numbers):
+                return None
+            return float(np.mean(known))
         ranking = _ranking(wanted)
         measured_key = (ranking, wanted.of("ranking", "metric"), wanted.sum_of_rounded, metric, way)
         if measured_key not in self._values:
@@ -100,11 +114,13 @@ class Measuring:
     def interval(self, wanted: Measurement, metric: Metric, way: str) -> Interval:
         """A metric of a direction, "" for both, with its 95 % interval over images."""
         self.rank([wanted])
-        folds = self._folds[_ranking(wanted)][wanted.hits, wanted.ties]
-        return of_runs(metric, [folds], way)
+        runs = []
+        for of_seed in self.of_seeds(wanted):
+            runs.append(self._folds[_ranking(of_seed)][wanted.hits, wanted.ties])
+        return of_runs(metric, runs, way)
 
     def _scores(self, wanted: Measurement) -> Scores | None:
-        given = self.splits[wanted.split]
+        given = self.splits[wanted.split].seeds[wanted.seed or 0]
         with _unless_as_given(wanted):
             if given.vectors is None:
                 return _corrected(read(given, wanted), wanted)

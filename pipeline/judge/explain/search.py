@@ -212,7 +212,11 @@ class _Search:
         """Each published number beside the measured one and its interval."""
         for printed in self.published:
             interval = self.measuring.interval(self.base, printed.metric, printed.direction)
-            yield Sampled(printed, interval)
+            of_seeds = []
+            for measurement in self.measuring.of_seeds(self.base):
+                number = self.measuring.number(measurement, printed.metric, printed.direction)
+                of_seeds.append(number or 0.0)
+            yield Sampled(printed, interval, tuple(of_seeds))
 
     def variants(self, given: Given) -> Iterator[Variant]:
         """What was measured, in words."""

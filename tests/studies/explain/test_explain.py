@@ -471,7 +471,7 @@ def test_every_family_of_differences_is_said_with_what_is_to_give(scores: np.nda
     assert states["images and captions without a partner"].idle.startswith("every image has")
     assert states["the order of ties"].tried == 4
     for words in (
-        "No effect here: images and captions without a partner (every image has captions, ",
+        "No effect here: seeds (one seed is given; give several as a.npy,b.npy); images and captions ",
         "the median of an even number (no published number is a median)",
         "Not tried: lengths of vectors, some of float16 and bfloat16: give IMAGES.npy:CAPTIONS.npy;",
         "captions cut at fewer tokens: give --encoder",
