@@ -154,7 +154,7 @@ class Emphasis:
         key = tuple(system.key for system in hits)
         if key not in self._chances:
             folds = [system.folds for system in hits]
-            self._chances[key] = chances(folds, _swaps(tests))
+            self._chances[key] = chances(folds, swaps_of(tests))
         return self._chances[key]
 
     def said(self, best: str = OF_A_COLUMN, published: "Emphasis | None" = None) -> str:
@@ -179,7 +179,7 @@ class Emphasis:
         return " ".join(sentences)
 
 
-def _swaps(tests: int) -> int:
+def swaps_of(tests: int) -> int:
     """How many random swaps test a column: as many as `pipeline compare` draws of the same systems,
     so that both decide alike; of many systems no more than Holm's correction needs.
     """

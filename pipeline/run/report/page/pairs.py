@@ -8,14 +8,14 @@ from itertools import combinations
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics import RSUM
-from pipeline.foundation.evaluation.statistics import ImageHits, enough_samples, holm
+from pipeline.foundation.evaluation.statistics import ImageHits, holm
 from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
     compare_hits,
 )
 from pipeline.judge.tables import compared
-from pipeline.judge.tables.bold import SWAPS
+from pipeline.judge.tables.bold import swaps_of
 from pipeline.judge.tables.table import Cell
 from pipeline.run.provenance.results import Result
 from pipeline.run.report.page.headline import Headline, HeadlineRow
@@ -56,7 +56,7 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
     if len(rows) < 2 or len(queries) != 1 or not all(hits_of_rows):
         return []
     places = list(combinations(range(len(rows)), 2))
-    samples = enough_samples(SWAPS, len(places))
+    samples = swaps_of(len(places))
     tested: list[Comparison] = []
     for better, worse in places:
         old = [run.folds for run in hits_of_rows[worse]]
