@@ -157,9 +157,9 @@ def test_an_image_of_the_split_finds_captions_in_the_order_of_its_similarities(
         store.caption_image[order]
     ].tolist()
     captions = [scenes.split("test").captions[place] for place in order]
-    assert all(
-        line.endswith(caption) for line, caption in zip(out.splitlines(), captions, strict=False)
-    )
+    header, *lines = out.splitlines()
+    assert header.endswith("the caption found")
+    assert all(line.endswith(caption) for line, caption in zip(lines, captions, strict=False))
     html = Path("page.html").read_text(encoding="utf-8")
     assert html.count("data:image/webp;base64,") == 5  # the query and four results
     # Its own features, found among images, are nearest to themselves.
