@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, groupby, product
-from typing import NoReturn, TypeAlias, get_args
+from typing import Any, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
@@ -197,9 +197,10 @@ def _corrected(scores: Scores, wanted: Measurement) -> Scores:
     if not wanted.rescored:
         return scores
     assert not isinstance(scores, PerDirection)
-    name, options = CORRECTIONS[wanted.rescored]
+    name, settings = CORRECTIONS[wanted.rescored]
+    options: dict[str, Any] = dict(settings)
     if "beta" in options:
-        options = {**options, "bank": "test"}
+        options["bank"] = "test"
     return RESCORERS.build(name, **options).rescore(scores, of_test(scores, _no_heads))
 
 

@@ -38,9 +38,9 @@ DRAWN = 20_000
 RANKINGS = 2
 # How many pairs of differences are ranked together, those that come nearest by the sum of their
 # effects: as many as have so many cells, within these bounds.
-CELLS_TOGETHER = 50_000_000
+CELLS_TOGETHER = 200_000_000
 LEAST_TOGETHER = 12
-MOST_TOGETHER = 100
+MOST_TOGETHER = 60
 
 Choice: TypeAlias = tuple[Difference, ...]
 
@@ -305,15 +305,15 @@ class _Search:
         """Whether differences are worth measuring together: whether the sum of their effects is
         near.
 
-        What they do together may differ from this sum by twice the smaller effects. Two of which
-        one alone changes the ranking are measured in any case: that takes no time.
+        What they do together may differ from this sum by twice the smaller effects. Two are not
+        left out here: `all_choices` takes the nearest of those that take time.
         """
         ranked = _ranked(choice, self.base)
         if len(ranked) > RANKINGS:
             return False
-        if len(choice) < 2 or (len(choice) == 2 and len(ranked) < RANKINGS):
+        if len(choice) <= 2:
             return True
-        if len(choice) > 2 and self._is_slow(choice):
+        if self._is_slow(choice):
             return False
         effects = [self._effect(difference) for difference in choice]
         if any(effect is None for effect in effects):
