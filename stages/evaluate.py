@@ -18,7 +18,6 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.system import System
-from pipeline.judge.tables import named_rows
 from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
@@ -167,6 +166,8 @@ def _rules_of_system(system: System, options: EvaluateOptions) -> str | Protocol
 
 def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
     """The protocol of the published rows that are named; another one is refused."""
+    from pipeline.judge.tables import named_rows  # and with it the published tables
+
     named_rows.chosen(beside, "--beside")  # before any file is read
     needed = named_rows.benchmark(beside, "--beside").protocol
     rules = rules or protocol(needed)

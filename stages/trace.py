@@ -82,7 +82,7 @@ def _print_text(
     say(*summary.lines(scored, paths, image), err=False)
     wrong = [step for step in steps if step.verdict != MATCHES]
     shown = wrong
-    if options.verbose:
+    if options.as_verbose:
         shown = steps
     if shown:
         say(*_text(shown), err=False, colour=terminal.judged)
@@ -96,7 +96,7 @@ def _print_text(
         )
     if not wrong:
         said = f"{len(steps)} steps, all match"
-        if not options.verbose:
+        if not options.as_verbose:
             said += "; -v prints each digest"
         say(said, err=False, colour=terminal.judged)
 

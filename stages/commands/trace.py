@@ -58,13 +58,13 @@ class TraceOptions(declared.Options):
             "for none.  [default: 32; 0 without torch]",
         ),
     ] = None
-    verbose: Annotated[
+    as_verbose: Annotated[
         bool, declared.flag("-v", "--verbose", help="Print each digest and whether it matches.")
     ] = False
     as_json: Annotated[bool, options.as_json] = False
 
     def check(self) -> None:
-        if self.verbose and self.as_json:
+        if self.as_verbose and self.as_json:
             raise InputError("--verbose and --json are two ways to print; give one")
 
 

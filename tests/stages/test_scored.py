@@ -21,14 +21,13 @@ from matplotlib.figure import Figure
 
 from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, few
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.system import System
 from stages import scored_systems
 from stages.named_systems import _seeds, say_read_as
-from stages.scored_systems import _few
 
 pytestmark = pytest.mark.slow
 
@@ -210,8 +209,8 @@ def test_of_a_plain_matrix_only_what_is_assumed_is_said(
 
 
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
-    assert _few(["a", "b", "c"]) == "a, b, c"
-    assert _few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+    assert few(["a", "b", "c"]) == "a, b, c"
+    assert few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
 def test_what_can_only_be_measured_alone_is_refused_with_what_to_do(

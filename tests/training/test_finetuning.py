@@ -313,7 +313,8 @@ def test_from_the_command_line_and_scored_from_images(scenes: Manifest, tmp_path
         folder.name,
         "--top",
         "1",
-    ).split()
+    )
+    nearest = nearest.splitlines()[1].split()  # below the header
     assert [float(nearest[1]), int(nearest[2])] == [1.0, asked["image_id"]]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -75,7 +76,9 @@ def test_photographs_are_those_that_the_manifest_knows(
 def test_the_time_is_that_of_decoding_and_of_the_engine(
     job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a clock that only these two move. A first batch warms up and does not count."""
+    """On a clock that only these two move: the network is waited for where there is a core for
+    decoding beside it, else one after the other. A first batch warms up and does not count.
+    """
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(
         sys.modules["pipeline.make.features.extraction.extract"],
@@ -96,7 +99,10 @@ def test_the_time_is_that_of_decoding_and_of_the_engine(
 
     monkeypatch.setattr(extractor, "extract", slow)
     monkeypatch.setattr(worker, "decode", slow_decode)
-    assert extraction.estimate(job).seconds == 24 * 2.5
+    for cores, seconds in ((2, 2.0), (1, 2.5)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda process, cores=cores: range(cores))
+        calls.clear()
+        assert extraction.estimate(job).seconds == 24 * seconds, cores
 
 
 def test_images_that_cannot_be_decoded(spoiled: extraction.ExtractionJob, tmp_path: Path) -> None:
