@@ -99,15 +99,25 @@ def test_the_caption_says_the_rule_where_numbers_compete_and_what_was_not_tested
     none = "No bold where that is all of them, and where there is one row."
     for columns, printed, measured, said in (
         ([RSUM], one, one, ""),
-        ([RSUM], two, [], f"Bold: the best of a column, as printed, untested. {none}"),
-        ([RSUM], two, one, f"Bold: the best of a column, as printed, untested. {none}"),
+        (
+            [RSUM],
+            two,
+            [],
+            f"Bold, among published rows: the best of a column, as printed, untested. {none}",
+        ),
+        (
+            [RSUM],
+            two,
+            one,
+            f"Bold, among published rows: the best of a column, as printed, untested. {none}",
+        ),
         ([RSUM], one, two, f"Bold: the best of a column, untested. {none}"),
         (
             [RSUM],
             two,
             two,
-            f"Bold: the best of a column, untested. {none} Published rows: the best of them as "
-            "printed, untested.",
+            f"Bold: the best of a column, untested. {none} Published rows are compared among "
+            "themselves alone: bold is the best as printed, untested.",
         ),
         ([RANK], [], rows(RANK, "1.0", "2.0"), f"Bold: the least of a column, untested. {none}"),
     ):

@@ -21,7 +21,7 @@ from jinja2 import Environment, PackageLoader
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.judge.tables import latex, markdown
-from pipeline.judge.tables.bold import Contender
+from pipeline.judge.tables.bold import PUBLISHED, Contender
 from pipeline.judge.tables.table import TableRequest, TableRow
 from pipeline.run.report import rows as rows_of_papers
 
@@ -244,7 +244,7 @@ def test_beside_published_rows_each_panel_has_its_own_best(rule: Marked) -> None
         largest = max(number for number in numbers if number is not None)
         bold = [bool(row.cells[at].bold) for row in printed]
         assert bold == [number == largest for number in numbers]
-    assert panel.caption.endswith("Published rows: the best of them as printed, untested.")
+    assert panel.caption.endswith(PUBLISHED)
 
 
 def test_one_row_and_rows_that_all_tie_have_no_bold(

@@ -154,7 +154,10 @@ def test_the_best_of_each_group_is_bold_as_geigle_et_al_have_it(name: str) -> No
         any(cell.bold for row in group.rows for cell in row.cells) for group in panel.groups
     ]
     assert all(with_bold)
-    assert "Bold: the best of a group of rows, as printed, untested." in panel.caption
+    assert (
+        "Bold, among published rows: the best of a group of rows, as printed, untested."
+        in panel.caption
+    )
 
 
 def test_no_line_of_a_terminal_begins_with_a_percent_sign() -> None:

@@ -30,6 +30,9 @@ TEST = (
     "column"
 )
 NO_BOLD = "No bold where that is all of them, and where there is one row."
+PUBLISHED = (
+    "Published rows are compared among themselves alone: bold is the best as printed, untested."
+)
 NOT_TESTED = (
     "Where nothing can be tested (systems of several seeds, numbers without hits of each image), "
     "the best alone."
@@ -171,11 +174,11 @@ class Emphasis:
         elif self._were_tested:
             sentences = [f"Bold: {best}, untested.", NO_BOLD]
         elif has_published:
-            return f"Bold: {best}, as printed, untested. {NO_BOLD}"
+            return f"Bold, among published rows: {best}, as printed, untested. {NO_BOLD}"
         else:
             return ""
         if has_published:
-            sentences.append("Published rows: the best of them as printed, untested.")
+            sentences.append(PUBLISHED)
         return " ".join(sentences)
 
 
