@@ -49,7 +49,7 @@ def add(paths: Paths, settings: Settings, options: AddOptions) -> None:
     def write(draft: Draft) -> str:
         manifest = Manifest.load(file)
         system = given.read(request, paths.root, file)
-        named_systems.say_read_as(request.scores, system)
+        named_systems.say_read_as([(request.scores, system.read_as)])
         images = len(system.image_ids)
         captions = counted(len(system.caption_ids), "caption")
         with Progress(name, manifest.noun, images) as bar:

@@ -285,6 +285,7 @@ def _pools(
             "--split, --captions-per-image and --distance"
         )
     groups = []
+    read_as = []
     for group in named:
         pools = []
         for text, root in group:
@@ -293,8 +294,9 @@ def _pools(
                 known = none
             pools.append(open_system(text, known, root=root))
         for (text, _), pool in zip(group, pools, strict=True):
-            named_systems.say_read_as(text, pool)
+            read_as.append((text, pool.read_as))
         groups.append(pools)
+    named_systems.say_read_as(read_as)
     return _fitting(groups)
 
 

@@ -74,7 +74,9 @@ def _open(places: Sequence[named_systems.Place], columns: judged.Columns) -> lis
     opened = []
     for text, root in places:
         opened.append(open_recorded(text, columns, root))
-        named_systems.say_read_as(text, opened[-1])
+    names = [text for text, _ in places]
+    texts = [system.read_as for system in opened]
+    named_systems.say_read_as(zip(names, texts, strict=True))
     return opened
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.foundation import manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, protocol, workers
@@ -75,38 +75,41 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     shown = []
     tables = []
     notes_on_systems: list[tuple[str, str]] = []
-    directions: dict[Series, set[Direction]] = {}
+    first_seeds: dict[Series, Seed] = {}
     unwritten = Unwritten()
     with (
         Workers(scheduler=options.scheduler).open() as executor,
         workers.counted_on(executor),
     ):
-        for row in rows:
-            system = _opened(row, columns, options)
-            if row.series:
-                refuse_other_directions(system, directions.setdefault(row.series, set()))
-            notes = judged.notes_of_vectors(system)
-            if options.beside and rules:
-                notes += _notes_on_published(paths, system, columns.manifest, rules)
-            by = rules or _rules_of_system(system, options)
-            pool = evaluation.measure(system, [by], columns.manifest)
-            numbers = _described(pool) | pool.numbers[0]
-            notes += pool.notes
-            numbers["notes"] = notes
-            notes_on_systems += [(system.name, note) for note in notes]
-            if row.series:
-                numbers |= {"series": row.series, "seed": row.seed}
-            contender = Contender(ImageHits(pool.hits[0]), pool.pool.made_from.competes)
-            title = pool.pool.name
-            if options.per_query:
-                of_queries = ""
-                if len(rows) > 1:
-                    of_queries = title
-                tables.append(measured.query_table(pool.by_protocol, of_queries))
-            if is_untitled:
-                title = ""
-            shown.append((title, numbers | {"contender": contender}))
-            _write(pool, row, numbers, options, evaluation, unwritten)
+        with named_systems.saying_read_as() as read_as:
+            for row in rows:
+                system = _opened(row, columns, options)
+                read_as.append((row.file, system.read_as))
+                if row.series:
+                    seed = Seed.of(system)
+                    refuse_other_seed(seed, first_seeds.setdefault(row.series, seed))
+                notes = judged.notes_of_vectors(system)
+                if options.beside and rules:
+                    notes += _notes_on_published(paths, system, columns.manifest, rules)
+                by = rules or _rules_of_system(system, options)
+                pool = evaluation.measure(system, [by], columns.manifest)
+                numbers = _described(pool) | pool.numbers[0]
+                notes += pool.notes
+                numbers["notes"] = notes
+                notes_on_systems += [(system.name, note) for note in notes]
+                if row.series:
+                    numbers |= {"series": row.series, "seed": row.seed}
+                contender = Contender(ImageHits(pool.hits[0]), pool.pool.made_from.competes)
+                title = pool.pool.name
+                if options.per_query:
+                    of_queries = ""
+                    if len(rows) > 1:
+                        of_queries = title
+                    tables.append(measured.query_table(pool.by_protocol, of_queries))
+                if is_untitled:
+                    title = ""
+                shown.append((title, numbers | {"contender": contender}))
+                _write(pool, row, numbers, options, evaluation, unwritten)
         if options.per_query:
             with unwritten.of(options.per_query):
                 measured.write_query_tables(options.per_query, tables)
@@ -127,30 +130,50 @@ def _refuse_for_seeds(options: EvaluateOptions) -> None:
 
 
 def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> System:
-    """Open the file of a row, and say what it was read as."""
+    """Open the file of a row."""
     if options.distractors:
         system = System.open_among(row.root / row.file, _distractor_stores(options))
     else:
         system = open_system(row.file, columns, options.normalise, row.root)
-        named_systems.say_read_as(row.file, system)
     _refuse_lists(system, options)
     if row.label and not row.series:
         return replace(system, name=row.label)
     return system
 
 
-def refuse_other_directions(system: System, directions: set[Direction]) -> None:
-    """Check that a seed ranks the directions of the seeds before it, which its own are added to."""
-    own_directions: set[Direction] = {"i2t", "t2i"}
-    if isinstance(system.scores, Lists):
-        own_directions = {*system.scores.listed}
-    if directions and directions != own_directions:
+class Seed(NamedTuple):
+    """What all seeds of a system have in common, beside the name of one."""
+
+    name: str
+    shape: tuple[int, int]
+    directions: frozenset[Direction]
+
+    @classmethod
+    def of(cls, system: System) -> Seed:
+        """What a system ranks."""
+        directions: frozenset[Direction] = frozenset({"i2t", "t2i"})
+        if isinstance(system.scores, Lists):
+            directions = frozenset(system.scores.listed)
+        return cls(system.name, system.shape, directions)
+
+
+def refuse_other_seed(seed: Seed, first: Seed) -> None:
+    """Check that a seed ranks as many images and captions as the first one, in the same
+    directions.
+    """
+    advice = "no mean over these seeds; name them as two systems, without a comma between"
+    if seed.shape != first.shape:
+        images, captions = seed.shape
+        images_of_first, captions_of_first = first.shape
         raise InputError(
-            f"{system.name}: ranks {' and '.join(sorted(own_directions))}, the seeds before it "
-            f"{' and '.join(sorted(directions))}: no mean over these seeds; name them as two systems, without a "
-            "comma between"
+            f"{seed.name}: has {images:,} images x {captions:,} captions, {first.name} has "
+            f"{images_of_first:,} x {captions_of_first:,}: {advice}"
         )
-    directions |= own_directions
+    if seed.directions != first.directions:
+        raise InputError(
+            f"{seed.name}: ranks {' and '.join(sorted(seed.directions))}, the seeds before it "
+            f"{' and '.join(sorted(first.directions))}: {advice}"
+        )
 
 
 def _distractor_stores(options: EvaluateOptions) -> list[System]:

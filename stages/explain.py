@@ -50,7 +50,7 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         row,
     )
     splits, split, chosen, system = source.open()
-    named_systems.say_read_as(first, system)
+    named_systems.say_read_as([(first, system.read_as)])
     splits = dict(splits)
     for other in others:
         opened = replace(source, text=other).open()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from pipeline.foundation.parts.errors import InputError, similar
+from pipeline.foundation.parts.errors import InputError, few, similar
 from pipeline.foundation.settings.paths import Paths, of_seed
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.foreign import model_of
@@ -206,10 +208,25 @@ def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     )
 
 
-def say_read_as(name: str, pool: System) -> None:
-    """Say what a file was read as, unless it can only be read so, and what was assumed."""
-    assumed = PLAIN.sub("", pool.read_as)
-    if assumed != pool.read_as and assumed:
-        say(f"{name}: {assumed}")
-    elif assumed:
-        say(f"{name}: read as {pool.read_as}")
+def say_read_as(files: Iterable[tuple[str, str]]) -> None:
+    """Say what files were read as, unless they can only be read so, and what was assumed, once for
+    all files alike. files: the name of each and its `System.read_as`.
+    """
+    names_of: dict[str, list[str]] = defaultdict(list)
+    for name, read_as in files:
+        assumed = PLAIN.sub("", read_as)
+        if assumed and assumed == read_as:
+            assumed = f"read as {read_as}"
+        if assumed:
+            names_of[assumed].append(name)
+    say(*(f"{few(names)}: {assumed}" for assumed, names in names_of.items()))
+
+
+@contextmanager
+def saying_read_as() -> Iterator[list[tuple[str, str]]]:
+    """Collect what files are read as, and say it at the end, also where one of them is refused."""
+    files: list[tuple[str, str]] = []
+    try:
+        yield files
+    finally:
+        say_read_as(files)

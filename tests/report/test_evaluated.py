@@ -93,6 +93,25 @@ def test_seeds_are_averaged_with_their_spread() -> None:
         ] == [True] * 3
 
 
+def test_brackets_are_explained_only_where_a_number_has_them() -> None:
+    net = evaluated.Series("net", "digest")
+    seeds = [(f"net-s{seed}", measured(seed) | {"series": net, "seed": seed}) for seed in (0, 1)]
+    (_, numbers), _ = seeds
+    ndcg = numbers["interval"]["i2t"] | {"nDCG@10": [1.0, 2.0]}
+    further = numbers | {"interval": numbers["interval"] | {"i2t": ndcg}}
+    further["i2t"] = numbers["i2t"] | {"nDCG@10": 1.5}
+    one_way = [("lists", of_one_direction(0, "i2t"))]
+    for results, has_brackets in (
+        (seeds, False),
+        ([*seeds, ("alone", measured(3))], True),
+        (one_way, False),
+        ([("net-s0", further), seeds[1]], True),
+    ):
+        table = evaluated.to_table(results)
+        assert bool(re.search(r"\d \[\d", table)) is has_brackets
+        assert ("In brackets: " in table) is has_brackets
+
+
 def test_of_one_direction_alone_nothing_is_said_of_the_other() -> None:
     """Neither of each language, nor over seeds, nor in any form."""
     net = evaluated.Series("net", "digest")

@@ -28,7 +28,7 @@ from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.compute import made_with
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Direction, Lists, Relevance
+from pipeline.foundation.evaluation.retrieval import Lists, Relevance
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.statistics import ImageHits, intervals
 from pipeline.foundation.files.compared import DIFFERS, MATCHES
@@ -41,7 +41,7 @@ from pipeline.run.provenance import computed_again
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import measured as report_measured
 from stages import cli
-from stages.evaluate import refuse_other_directions
+from stages.evaluate import Seed, refuse_other_seed
 
 pytestmark = pytest.mark.slow
 
@@ -295,11 +295,20 @@ def test_seeds_that_rank_other_directions_have_no_mean() -> None:
         (*scores, "b: ranks i2t, the seeds before it i2t and t2i"),
         (*reversed(scores), "b: ranks i2t and t2i, the seeds before it i2t"),
     ):
-        directions: set[Direction] = set()
-        for name in ("a", "also a"):
-            refuse_other_directions(System.of(name, first, np.arange(2)), directions)
+        seed = Seed.of(System.of("a", first, np.arange(2)))
+        refuse_other_seed(Seed.of(System.of("also a", first, np.arange(2))), seed)
         with pytest.raises(InputError, match=said):
-            refuse_other_directions(System.of("b", second, np.arange(2)), directions)
+            refuse_other_seed(Seed.of(System.of("b", second, np.arange(2))), seed)
+
+
+def test_seeds_of_other_pools_have_no_mean() -> None:
+    seeds = []
+    for name, images in (("large", 1000), ("small", 500)):
+        scores = np.zeros((images, 5 * images), np.float32)
+        seeds.append(Seed.of(System.of(name, scores, np.arange(5 * images) // 5)))
+    said = "small: has 500 images x 2,500 captions, large has 1,000 x 5,000: no mean"
+    with pytest.raises(InputError, match=said):
+        refuse_other_seed(seeds[1], seeds[0])
 
 
 def test_pools_of_two_sizes_are_told_apart_wherever_they_stand_together(pipeline: Any) -> None:

@@ -4,6 +4,7 @@ missing; both alike.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.system import System
 from stages import scored_systems
-from stages.named_systems import _seeds, say_read_as
+from stages.named_systems import _seeds, say_read_as, saying_read_as
 
 pytestmark = pytest.mark.slow
 
@@ -204,8 +205,22 @@ def test_of_a_plain_matrix_only_what_is_assumed_is_said(
         ("a.npz", Columns(), f"a.npz: read as a NumPy archive: sims float64 [2, 10]; {assumed}\n"),
     )
     for name, columns, expected in cases:
-        say_read_as(name, open_system(name, columns, root=tmp_path))
+        say_read_as([(name, open_system(name, columns, root=tmp_path).read_as)])
         assert capsys.readouterr().err == expected
+
+
+def test_what_several_files_were_read_as_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where one of them is refused."""
+    array = "a NumPy array: float64 [2, 10]"
+    files = [(f"{letter}.npy", f"{array}; in order (assumed)") for letter in "abcde"]
+    files.insert(2, ("plain.npy", array))
+    files.insert(3, ("other.npz", "an archive"))
+    with contextlib.suppress(InputError), saying_read_as() as read_as:
+        read_as.extend(files)
+        raise InputError("f.npy: is damaged")
+    assert capsys.readouterr().err == (
+        "a.npy, b.npy, c.npy and 2 more: in order (assumed)\nother.npz: read as an archive\n"
+    )
 
 
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:

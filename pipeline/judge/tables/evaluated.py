@@ -91,6 +91,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         pools[title("", numbers)].append((system, numbers))
     lines: list[str] = []
     has_spread = False
+    has_intervals = False
     for pool_title, results_of_pool in pools.items():
         systems = over_seeds(results_of_pool)
         systems.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
@@ -101,12 +102,32 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         lines += [wrapped(line, "  ") for line in _noted(results_of_pool)]
         lines.append("")
         has_spread = has_spread or any(numbers.get("spread") for _, numbers in systems)
+        in_remarks = any(_remarks_have_intervals(numbers) for _, numbers in results_of_pool)
+        has_intervals = has_intervals or in_remarks or _has_intervals(panel)
     if has_spread:
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
     lines += notes_on_pools(results)
-    if _with_intervals(results):
+    if has_intervals:
         lines.append(wrapped(f"{NOTE} {MORE}"))
     return "\n".join(lines).rstrip()
+
+
+def _has_intervals(panel: Panel) -> bool:
+    """Whether a number of a panel is shown with its interval."""
+    for group in panel.groups:
+        for row in group.rows:
+            if any(cell.interval for cell in row.cells):
+                return True
+    return False
+
+
+def _remarks_have_intervals(numbers: Mapping[str, Any]) -> bool:
+    """Whether a line below the table, on a further metric or on languages, has an interval."""
+    metrics = {metric for _, metric in flat(numbers.get("interval", {}))}
+    if metrics.difference(RECALLS, ["RSUM"]):
+        return True
+    mean = numbers.get("mean_of_languages") or {}
+    return mean.get("mR") is not None and "interval" in mean
 
 
 def _panel(results: Results) -> Panel:

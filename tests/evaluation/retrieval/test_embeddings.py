@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -145,8 +146,12 @@ def test_refuses_products_that_overflow() -> None:
 
 
 def test_refuses_sides_that_do_not_fit(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="expected one dimension for both"):
-        Embeddings(np.zeros((2, 3)), np.zeros((2, 4)))
+    said = (
+        "vectors of images have 3 numbers, those of captions 4: give both from one model; "
+        "received images [2, 3] and captions [5, 4]"
+    )
+    with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
+        Embeddings(np.zeros((2, 3)), np.zeros((5, 4)))
     with pytest.raises(InputError, match="received int64"):
         Embeddings(np.zeros((2, 3), int), np.zeros((2, 3)))
     with pytest.raises(InputError, match="cannot read"):

@@ -138,7 +138,8 @@ class Embeddings(OfVectors):
         dimension = self.images.shape[1]
         if self.captions.shape[1] != dimension:
             raise InputError(
-                f"embeddings: expected one dimension for both, received images "
+                f"vectors of images have {dimension} numbers, those of captions "
+                f"{self.captions.shape[1]}: give both from one model; received images "
                 f"{list(self.images.shape)} and captions {list(self.captions.shape)}"
             )
         self.shape = (len(self.images), len(self.captions))
