@@ -205,8 +205,9 @@ def test_weights_are_chosen_on_val(
     on = ("--tune-on", "good_val.npy", "--tune-on", "noise_val.npy")
     code, out, err = pipeline("ensemble", "tuned", *plain, *on)
     assert code == 0, err
-    for name in ("good_test", "noise_test", "good_val", "noise_val"):
-        assert f"{name}.npy: images and captions in the manifest's order (assumed)" in err
+    for split in ("test", "val"):
+        files = f"good_{split}.npy, noise_{split}.npy"
+        assert f"{files}: images and captions in the manifest's order (assumed)" in err
     assert "on val, the best of 21" in out
     fusion = opened("tuned").made_from.fusion
     assert fusion is not None
