@@ -183,7 +183,7 @@ def test_verdicts_of_trace_verify_and_explain_have_colour(
     commands = {
         ("trace", store, "--root", trained, "--embed", "0"): "\x1b[32mall match\x1b[0m",
         ("store", "verify", store): "\x1b[32mall as written\x1b[0m",
-        ("explain", scores, "--published", "i2t_R@1=99.9"): "\x1b[1mNone of",
+        ("explain", scores, "--published", "i2t_R@1=99.9"): "\x1b[1mNo reason found",
     }
     for variable, has_colour in {"FORCE_COLOR": True, "NO_COLOR": False}.items():
         monkeypatch.setenv(variable, "1")

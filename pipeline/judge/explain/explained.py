@@ -87,6 +87,14 @@ class Sampled(NamedTuple):
         low, high = self.ends
         return low <= self.printed.number <= high
 
+    @property
+    def is_within_seeds(self) -> bool:
+        """Whether another seed may give the published number, by the spread of these."""
+        if self.spread is None:
+            return False
+        least, greatest = self.spread
+        return least <= self.printed.number <= greatest
+
 
 class Bounds(NamedTuple):
     """Numbers by the worst and by the best order of ties, between which any other sort's are."""
@@ -156,24 +164,26 @@ class Explanation:
 def to_text(
     explanation: Explanation, rows: int = 10, width: int | None = None, strong: text.Strong = str
 ) -> str:
-    """Write the protocol's numbers and the nearest variants as a table, and what to think of them.
+    """Write the finding, then the protocol's numbers and the nearest variants as a table.
 
-    width: of the terminal, None for any. strong: writes the verdict.
+    width: of the terminal, None for any. strong: writes the finding.
     """
-    chances = map(wrapped, _chances(explanation))
     title = wrapped(_title(explanation))
     table = text.to_text(_table(explanation, rows), width=width)
-    verdict, *remarks = map(wrapped, _remarks(explanation))
-    return "\n".join([*chances, title, *table, strong(verdict), *remarks])
+    finding = strong(wrapped(_finding(explanation)))
+    chance = map(wrapped, _chance(explanation))
+    remarks = map(wrapped, _remarks(explanation))
+    return "\n".join([finding, *chance, title, *table, *remarks])
 
 
 def to_markdown(explanation: Explanation, rows: int = 10) -> str:
     """Write the same as Markdown, see `to_text`."""
-    chances = map(markdown.escape, _chances(explanation))
+    finding = markdown.escape(_finding(explanation))
+    chance = map(markdown.escape, _chance(explanation))
     title = markdown.escape(_title(explanation))
     table = markdown.rows(_table(explanation, rows))
     remarks = map(markdown.escape, _remarks(explanation))
-    return "\n\n".join([*chances, title, table, *remarks])
+    return "\n\n".join([finding, *chance, title, table, *remarks])
 
 
 def to_json(explanation: Explanation) -> dict[str, Any]:
@@ -242,34 +252,111 @@ def _title(explanation: Explanation) -> str:
     return f"{explanation.name}: {pool}; published: {published}"
 
 
-def _chances(explanation: Explanation) -> Iterator[str]:
-    """Say of each published number whether chance alone may be the reason."""
+def _finding(explanation: Explanation) -> str:
+    """The answer in a sentence: what gives the published numbers, or that nothing does."""
+    gives = _gives(explanation)
+    reasons = [variant for variant in explanation.reproducing if variant.differences]
+    if any(reference.reproduces for reference in explanation.references):
+        if len(explanation.published) == 1:
+            return "The published number is the one measured."
+        return "The published numbers are those measured."
+    if reasons:
+        tried = counted(len(explanation.tried), "variant")
+        words = "; ".join(reasons[0].differences)
+        if len(reasons) == 1:
+            reason = f"{words} {gives} (the only one of {tried})."
+        else:
+            reason = f"{words} {gives}, as do {len(reasons) - 1} others of {tried}."
+        if len(reasons) == 1 and len(explanation.published) > 1:
+            return f"Reason found: {reason}"
+        return f"Possible reason found: {reason}"
+    if _is_of_ties(explanation):
+        return f"Possible reason found: {_unstable(explanation)}"
+    if _may_be_chance(explanation):
+        intervals = "95 % intervals"
+        if len(explanation.published) == 1:
+            intervals = "95 % interval"
+        if any(sampled.spread is not None for sampled in explanation.sampled):
+            intervals += " or the seeds' spread"
+        numbers = "the published number lies"
+        if len(explanation.published) > 1:
+            numbers = "all published numbers lie"
+        return f"Chance may be the reason: {numbers} within the {intervals}."
+    return f"No reason found {_searched(explanation)}."
+
+
+def _gives(explanation: Explanation) -> str:
+    """What a variant does that reproduces."""
+    count = len(explanation.published)
+    if count == 1:
+        return "gives the number"
+    if count == 2:
+        return "gives both numbers"
+    return f"gives all {count} numbers"
+
+
+def _searched(explanation: Explanation) -> str:
+    """What was searched: among how many differences, how many of them together."""
+    together = "alone"
+    if explanation.together > 1:
+        together = "alone or two together"
+    if explanation.together > 2:
+        together += ", or three of which at most two change the ranking"
+    return f"among {counted(explanation.differences, 'difference')}, {together}"
+
+
+def _may_be_chance(explanation: Explanation) -> bool:
+    """Whether chance alone may be the reason for all numbers, of a direction that may be meant."""
+    count = len(explanation.published)
+    for first in range(0, len(explanation.sampled), count):
+        of_way = explanation.sampled[first : first + count]
+        if all(sampled.is_within or sampled.is_within_seeds for sampled in of_way):
+            return True
+    return False
+
+
+def _chance(explanation: Explanation) -> Iterator[str]:
+    """Say in one sentence which published numbers chance alone may explain."""
+    equal = []
+    within = []
+    of_seeds = []
+    far = []
     for sampled in explanation.sampled:
-        yield _chance(sampled)
-    if any(sampled.measured != sampled.printed.number for sampled in explanation.sampled):
-        yield "95 % intervals: how much a number would vary with another sample of images."
+        if sampled.measured == sampled.printed.number:
+            equal.append(_name(sampled.printed))
+        elif sampled.is_within:
+            within.append(f"{_name(sampled.printed)} {_intervals(sampled)}")
+        elif sampled.is_within_seeds:
+            of_seeds.append(_beside_measured(sampled))
+        else:
+            far.append(_beside_measured(sampled))
+    parts = []
+    if within:
+        parts.append(f"within the 95 % interval of the measured number: {', '.join(within)}")
+    if of_seeds:
+        parts.append(f"outside of it, but within the spread of the seeds: {', '.join(of_seeds)}")
+    if far:
+        parts.append(f"too far off for chance alone: {', '.join(far)}")
+    if not parts:
+        return
+    if equal:
+        parts.insert(0, f"as measured: {', '.join(equal)}")
+    sentence = "; ".join(parts)
+    yield f"{sentence[0].upper()}{sentence[1:]}."
 
 
-def _chance(sampled: Sampled) -> str:
-    """Whether chance alone may be the reason for a number."""
-    if sampled.measured == sampled.printed.number:
-        return f"{sampled.printed} is the measured number."
+def _beside_measured(sampled: Sampled) -> str:
+    """A published number, the measured one and its intervals."""
+    return f"{sampled.printed}, measured {sampled.measured} {_intervals(sampled)}"
+
+
+def _intervals(sampled: Sampled) -> str:
+    """The interval of a measured number, and where another seed would be."""
     low, high = sampled.ends
-    interval = f"the 95 % interval [{low}, {high}] of the measured {sampled.measured}"
-    where = "outside"
-    verdict = "chance alone is an unlikely reason"
-    if sampled.is_within:
-        where = "within"
-        verdict = "the difference may be chance alone"
-    of_seeds = ""
-    if sampled.spread is not None:
-        least, greatest = sampled.spread
-        is_in_spread = least <= sampled.printed.number <= greatest
-        of_seeds = f", and {'within' if is_in_spread else 'outside'} [{least}, {greatest}], where "
-        of_seeds += f"another seed would be by the spread of these {len(sampled.seeds)}"
-        if is_in_spread:
-            verdict = "the difference may be chance alone"
-    return f"{sampled.printed} lies {where} {interval}{of_seeds}: {verdict}."
+    if sampled.spread is None:
+        return f"[{low}, {high}]"
+    least, greatest = sampled.spread
+    return f"[{low}, {high}] (another of {len(sampled.seeds)} seeds: [{least}, {greatest}])"
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:
@@ -302,22 +389,16 @@ def _row(variant: Variant, is_open: bool) -> list[str | Cell]:
 
 
 def _remarks(explanation: Explanation) -> Iterator[str]:
-    """Say whether something explains the numbers, how many variants do, and how many would by
-    chance.
-    """
+    """Say how many variants explain the numbers, how many would by chance, and what was tried."""
     what = "the published number"
     if len(explanation.published) > 1:
         what = "the published numbers"
-    by_protocol = any(reference.reproduces for reference in explanation.references)
-    by_difference = any(variant.differences for variant in explanation.reproducing)
-    if by_protocol:
-        yield f"The protocol itself gives {what}."
-    if by_difference:
-        yield _explained_by(explanation, what)
-    elif not by_protocol:
+    if any(variant.differences for variant in explanation.reproducing):
+        yield from _explained_by(explanation, what)
+    elif not explanation.reproducing:
         yield _unexplained(explanation, what)
-    if explanation.bounds and not explanation.reproducing:
-        yield _unstable(explanation, what)
+        if explanation.bounds and not _is_of_ties(explanation):
+            yield f"Not excluded: {_unstable(explanation)}"
     if len(explanation.by_chance) > 1:
         some = _share(explanation.by_chance[-1])
         one = _share(explanation.by_chance[1])
@@ -329,7 +410,12 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
     yield from explanation.notes
 
 
-def _unstable(explanation: Explanation, what: str) -> str:
+def _is_of_ties(explanation: Explanation) -> bool:
+    """Whether the protocol's own ties may give the numbers."""
+    return bool(explanation.bounds) and not explanation.bounds[0].differences
+
+
+def _unstable(explanation: Explanation) -> str:
     """That a sort which leaves the order of ties open may give the numbers."""
     nearest = explanation.bounds[0]
     ends = []
@@ -337,46 +423,37 @@ def _unstable(explanation: Explanation, what: str) -> str:
         ends.append(f"{name} {worst} to {best}")
     how = "; ".join(nearest.differences) or PROTOCOL
     return (
-        f"An unstable sort such as numpy's argsort may give {what}: {how}, the worst and the best "
-        f"order of ties give {', '.join(ends)}."
+        f"an unstable sort such as numpy's argsort; {how}, the worst and the best order of ties give "
+        f"{', '.join(ends)}."
     )
 
 
-def _explained_by(explanation: Explanation, what: str) -> str:
-    """How many variants give the published numbers."""
+def _explained_by(explanation: Explanation, what: str) -> Iterator[str]:
+    """How many variants give the published numbers, by the number of differences."""
+    yield f"Variants that give {what}: {_by_count(explanation)}."
     count = sum(bool(variant.differences) for variant in explanation.reproducing)
-    variants = f"{count} of {counted(len(explanation.tried), 'variant')}"
-    by_count = _by_count(explanation)
-    if count == 1:
-        return f"{variants} gives {what}: {by_count}."
-    doubt = "One number does not show which it was; give more of the paper's: R@1=…,R@5=…."
-    if len(explanation.published) > 1:
-        doubt = "These numbers alone do not show which it was."
-    return f"{variants} give {what}: {by_count}. {doubt}"
+    if len(explanation.published) == 1:
+        yield "One number shows little; give more of the paper's: R@1=…,R@5=…."
+    elif count > 1:
+        yield "These numbers alone do not show which it was."
 
 
 def _unexplained(explanation: Explanation, what: str) -> str:
-    nearest = ""
-    if explanation.variants:
-        distance = min(variant.distance for variant in explanation.variants)
-        off = f"{distance} off"
-        if len(explanation.published) > 1:
-            off = f"at most {distance} off"
-        variants = counted(len(explanation.tried), "variant")
-        nearest = f" The nearest of {variants} is {off}."
-    alone = "alone"
-    if explanation.together > 1:
-        alone = "alone or two together"
-    if explanation.together > 2:
-        alone += ", or three of which at most two change the ranking"
-    left_out = ""
+    """How near the nearest variant comes, and what was left out."""
+    said = []
+    if _is_of_ties(explanation) or _may_be_chance(explanation):
+        said.append(f"No other reason found {_searched(explanation)}.")
+    distance = min(variant.distance for variant in explanation.variants)
+    off = f"{distance} off"
+    if len(explanation.published) > 1:
+        off = f"at most {distance} off"
+    said.append(f"The nearest of {counted(len(explanation.tried), 'variant')} is {off}.")
     if explanation.is_pruned:
-        left_out = (
-            " Two that both change the ranking were tried only where their effects add up to nearly "
+        said.append(
+            "Two that both change the ranking were tried only where their effects add up to nearly "
             f"{what}."
         )
-    differences = counted(explanation.differences, "difference")
-    return f"None of the {differences} tried, {alone}, gives {what}.{nearest}{left_out}"
+    return " ".join(said)
 
 
 def _coverage(explanation: Explanation) -> Iterator[str]:
@@ -385,19 +462,22 @@ def _coverage(explanation: Explanation) -> Iterator[str]:
     if tried:
         yield f"Tried: {', '.join(tried)}."
     idle = []
-    of_need: dict[str, list[str]] = {}
+    families_by_needs: dict[tuple[str, ...], list[str]] = {}
     for coverage in explanation.families:
         if coverage.idle:
             idle.append(f"{coverage.family} ({coverage.idle})")
-        for need in coverage.lacking:
+        if coverage.lacking:
             family = coverage.family
             if coverage.tried:
                 family = f"some of {family}"
-            of_need.setdefault(need, []).append(family)
+            families_by_needs.setdefault(coverage.lacking, []).append(family)
     if idle:
         yield f"No effect here: {'; '.join(idle)}."
-    if of_need:
-        untried = [f"{', '.join(families)}: give {HOW[need]}" for need, families in of_need.items()]
+    if families_by_needs:
+        untried = []
+        for needs, families in families_by_needs.items():
+            ways = ", or ".join(HOW[need] for need in needs)
+            untried.append(f"{', '.join(families)}: give {ways}")
         yield f"Not tried: {'; '.join(untried)}"
 
 
