@@ -13,9 +13,10 @@ import pytest
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.base import nested
 from pipeline.foundation.evaluation.retrieval import Protocol
-from pipeline.foundation.evaluation.statistics import interval
+from pipeline.foundation.evaluation.statistics import ImageHits, interval, pack
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables import comma_separated, compared, evaluated, markdown
+from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.table import Panel
 from pipeline.run.report import rows
 
@@ -110,6 +111,23 @@ def test_brackets_are_explained_only_where_a_number_has_them() -> None:
         table = evaluated.to_table(results)
         assert bool(re.search(r"\d \[\d", table)) is has_brackets
         assert ("In brackets: " in table) is has_brackets
+
+
+def test_a_mean_over_seeds_has_its_interval_in_the_long_form() -> None:
+    """Of a seed that is there twice, that of the seed."""
+    ids = np.arange(20)
+    scores = np.eye(20) + np.random.default_rng(0).random((20, 20))
+    metrics = evaluate(scores, ids)
+    runs = []
+    for seed in (0, 1):
+        of_seed = metrics.as_dict() | {"interval": interval(metrics), "seed": seed}
+        of_seed["series"] = evaluated.Series("net", "digest")
+        of_seed["contender"] = Contender(ImageHits(pack(metrics, ids, ids)))
+        runs.append((f"net-s{seed}", of_seed))
+    (line,) = evaluated.told_over_seeds(runs)
+    low, high = interval(metrics)["RSUM"]
+    assert line.endswith(f"RSUM {metrics.rsum:.1f} ± 0.0 [{low:.1f}, {high:.1f}]")
+    assert line.count(" ± 0.0 [") == 7
 
 
 def test_of_one_direction_alone_nothing_is_said_of_the_other() -> None:

@@ -15,6 +15,7 @@ from pipeline.foundation.evaluation.metrics.base import (
     flat,
     nested,
 )
+from pipeline.foundation.evaluation.statistics.intervals import of_mean
 from pipeline.foundation.files.left_out import by_reason
 from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.parts.wrapping import wrapped
@@ -380,16 +381,29 @@ def told_over_seeds(results: Results) -> Iterator[str]:
 
 
 def _means_over_seeds(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """The recalls of each direction, then RSUM; what some seed does not have is left out."""
+    """The recalls of each direction, then RSUM, with their intervals over images where the hits of
+    each image are known; what some seed does not have is left out.
+    """
     _, numbers = _mean(runs)
-    spread = numbers["spread"]
+    hits = [contender(of_seed).hits for of_seed in runs]
+    known = [of_seed for of_seed in hits if of_seed]
+    intervals = {}
+    if len(known) == len(runs):
+        intervals = of_mean(known)
+
+    def mean(statistic: Statistic) -> str:
+        value = at(numbers, statistic)
+        with_spread = str(number(value, spread=at(numbers["spread"], statistic)))
+        interval = intervals.get(statistic)
+        if interval is None:
+            return with_spread
+        return with_spread + number(value, (interval.low, interval.high)).after
+
     for way in directions(numbers):
-        recalls = [
-            str(number(numbers[way][recall], spread=spread[way][recall])) for recall in RECALLS
-        ]
+        recalls = [mean(Statistic(way, recall)) for recall in RECALLS]
         yield f"{DIRECTIONS[way]} {', '.join(recalls)}"
     if numbers["RSUM"] is not None:
-        yield f"RSUM {_rsum(numbers)}"
+        yield f"RSUM {mean(Statistic('', 'RSUM'))}"
 
 
 def _with_intervals(results: Results) -> bool:

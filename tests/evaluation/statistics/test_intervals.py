@@ -12,7 +12,8 @@ from sorting import noisy_pairs
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
 from pipeline.foundation.evaluation.retrieval.lists import Listed, Lists
-from pipeline.foundation.evaluation.statistics import interval, intervals
+from pipeline.foundation.evaluation.statistics import ImageHits, interval, intervals, pack
+from pipeline.foundation.evaluation.statistics.intervals import of_mean
 from pipeline.foundation.evaluation.statistics.wilson import UNSEEN, wilson
 from pipeline.foundation.parts.errors import InputError
 
@@ -102,6 +103,27 @@ def test_intervals_have_the_width_of_the_binomial() -> None:
     error = 100 * np.sqrt(0.7 * 0.3 / 1000)
     assert found.value == 70
     assert (found.low, found.high) == pytest.approx((70 - 1.96 * error, 70 + 1.96 * error), abs=0.1)
+
+
+def packed(metrics: Metrics, first_id: int = 0) -> ImageHits:
+    ids = np.arange(first_id, first_id + metrics.ranks[0].shape[0])
+    return ImageHits(pack(metrics, ids, ids))
+
+
+def test_a_mean_over_seeds_has_the_interval_of_each_images_mean() -> None:
+    """Of 1,000 images, by how many are right for none, one and both of two seeds."""
+    images = np.arange(1000)
+    first = hits_of(images < 500)
+    for second, error in (
+        (first, np.sqrt(0.25 / 1000)),  # two equal seeds tell no more than one
+        (hits_of(images % 500 < 250), np.sqrt(0.125 / 1000)),
+        (hits_of(images >= 500), 0.0),  # each image is right for one of both
+    ):
+        found = of_mean([packed(first), packed(second)])["t2i", "R@1"]
+        assert found.value == pytest.approx(50)
+        ends = (50 - 196 * error, 50 + 196 * error)
+        assert (found.low, found.high) == pytest.approx(ends, abs=0.15)
+    assert of_mean([packed(first), packed(first, 1)]) == {}
 
 
 @pytest.mark.specification

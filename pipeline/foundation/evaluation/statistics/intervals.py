@@ -8,7 +8,7 @@ and the mean over languages has an interval of its own.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ from pipeline.foundation.evaluation.retrieval import Ids, Relevance
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.statistics.image_hits import (
     MOST,
+    FoldHits,
+    ImageHits,
     contributions,
     drawn,
     gather,
@@ -60,16 +62,28 @@ def intervals(metrics: Metrics, confidence: float = 0.95) -> dict[Statistic, Int
         Methodology 1998.
     """
     check_confidence(confidence)
-    folds = gather(metrics)
-    measured = statistics(folds)
-    apart = contributions(folds) / MOST
+    known = _of_runs([gather(metrics)], confidence)
+    return {name: of for name, of in known.items() if not math.isnan(metrics[name])}
+
+
+def of_mean(runs: Sequence[ImageHits]) -> dict[Statistic, Interval]:
+    """The means of each recall and of RSUM over runs of one system, such as seeds, with their 95 %
+    intervals over images as those of one run; {} where the runs have other queries.
+    """
+    if len({run.queries for run in runs}) != 1:
+        return {}
+    return _of_runs([run.folds for run in runs], 0.95)
+
+
+def _of_runs(runs: Sequence[Sequence[FoldHits]], confidence: float) -> dict[Statistic, Interval]:
+    measured = np.mean([statistics(folds) for folds in runs], axis=0)
+    apart = np.mean([contributions(folds) for folds in runs], axis=0) / MOST
     low, high = wilson(measured / MOST, (apart**2).sum(0), len(apart), confidence)
     low = MOST * low
     high = MOST * high
     known = {}
     for at, name in enumerate(STATISTICS):
-        if not math.isnan(metrics[name]):
-            known[name] = Interval(float(measured[at]), float(low[at]), float(high[at]), confidence)
+        known[name] = Interval(float(measured[at]), float(low[at]), float(high[at]), confidence)
     return known
 
 
