@@ -201,6 +201,53 @@ ODD: dict[str, Example] = {
         read=[("a.jpg", "test", "one\ntwo"), ROWS[1]],
     ),
     "no header, CC3M": csv(f"{DOG}\ta.jpg\n{CAT}\tb.jpg\n", "cc3m.tsv", said="no header"),
+    # Headings that nobody knows
+    "a split, and two odd headings": csv(
+        f"Pic Ref,What I see,split\na.jpg,{DOG},train\nb.jpg,{CAT},val\nc.jpg,{BUS!r},test\n".replace(
+            "'", '"'
+        ),
+        images=ABC,
+        read=SPLIT_ROWS,
+        said="image in Pic Ref, caption in What I see, split in split",
+    ),
+    "an odd heading of many captions": csv(
+        f"image;What I see;Nr\na.jpg;{DOG};1\n" + f"b.jpg;{CAT};2\n",
+        said="image in image, caption in What I see (not used: Nr)",
+    ),
+    "an odd heading of many images": csv(
+        "Pic Ref,caption,Part\n" + "".join(f"a.jpg,dog {number},one\n" for number in range(40)),
+        images=ONE,
+        read=one(*(f"dog {number}" for number in range(40))),
+        said="image in Pic Ref, caption in caption (not used: Part)",
+    ),
+    "odd headings alone": csv(
+        f"Nr\tPic Ref\tWhat I see\n1\ta.jpg\t{DOG}\n2\tb.jpg\t{CAT}\n",
+        said="image in Pic Ref, caption in What I see (not used: Nr)",
+    ),
+    "a number beside an odd heading of images": csv(
+        f"id,Pic Ref,What I see\n1,a.jpg,{DOG}\n2,b.jpg,{CAT}\n",
+        said="image in Pic Ref, caption in What I see",
+    ),
+    "a known number and an address beside known captions": csv(
+        f"image_id,caption,coco_url\n42,{DOG}.,http://images/42.jpg\n42,Two.,http://images/42.jpg\n",
+        images={"images/000000000042.jpg": picture(1)},
+        read=[("000000000042.jpg", "test", f"{DOG}."), ("000000000042.jpg", "test", "Two.")],
+        said="image in image_id, caption in caption (not used: coco_url)",
+    ),
+    "an unknown column beside known ones": csv(
+        f"image,caption,Part\na.jpg,{DOG},x\nb.jpg,{CAT},y\n", said="(not used: Part)"
+    ),
+    "no header, and a first row without an image": csv(
+        ",Nobody's caption.\n" + "".join(f"a.jpg,dog {number}\n" for number in range(20)),
+        images=ONE,
+        read=[*one(*(f"dog {number}" for number in range(20))), ("", "test", "Nobody's caption.")],
+        said="no header",
+    ),
+    "no header, and splits": csv(
+        f"a.jpg,{DOG},train\nb.jpg,{CAT},val\n",
+        read=[SPLIT_ROWS[0], SPLIT_ROWS[1]],
+        said="no header",
+    ),
     "a missing image": csv(
         f"image,caption\na.jpg,{DOG}\nb.jpg,{CAT}\nd.jpg,A bus.\nd.jpg,A bus again.\n",
         left_out={"image missing": 2},
@@ -404,6 +451,20 @@ REFUSED: dict[str, tuple[Example, str]] = {
         csv(as_json([{"id": 1, "data": {"image": "a.jpg"}, "annotations": [{}]}]), "c.json"),
         r"no column caption .*its columns are 'id', 'data', 'annotations'",
     ),
+    "two columns that may be the captions": (
+        csv(f"Pic Ref,Remark,What I see\na.jpg,at dusk,{DOG}\nb.jpg,blurred,{CAT}\n"),
+        r"^[^\n]*no known heading in 'Pic Ref', 'Remark', 'What I see': rename the columns to image, caption and, "
+        r"if there is one, split[^\n]*$",
+    ),
+    "many rows of two columns that may be the captions": (
+        csv("Pic Ref,Remark,What I see\n" + f"a.jpg,at dusk,{DOG}\nb.jpg,blurred,{CAT}\n" * 20),
+        r"no known heading in 'Pic Ref', 'Remark', 'What I see': rename",
+    ),
+    "an image's heading, and two columns that may be the captions": (
+        csv("image,What I see,Nr,Who\n" + f"a.jpg,{DOG},1,Ada\nb.jpg,{CAT},2,Ben\n" * 20),
+        r"^[^\n]*has no column caption .*its columns are 'image', 'What I see', 'Nr', 'Who'.*"
+        r"Call them image, caption and, if there is one, split[^\n]*$",
+    ),
     "GBK": (
         csv(b"image,caption\n" + "a.jpg,一只狗在草地上跑\n".encode("gbk") * 5),
         r"damaged row: 5.*line 2: not UTF-8; if it is GBK, convert it with iconv",
@@ -487,4 +548,4 @@ def test_nothing_is_left_out_with_on_error_fail(tmp_path: Path) -> None:
 def test_two_readings_are_said(tmp_path: Path) -> None:
     made, said = read(csv(f"image,path,caption,text\na.jpg,x,{DOG},y\n"), tmp_path)
     assert rows(made) == ROWS[:1]
-    assert "image in image, caption in caption (not read: path, text)" in said[0]
+    assert "image in image, caption in caption (not used: path, text)" in said[0]

@@ -72,7 +72,7 @@ class Columns:
     names: Sequence[str]  # All names, as the table has them
     # Role, a key of `NAMES` -> numbers of its columns; several only for captions.
     roles: Mapping[str, tuple[int, ...]]
-    unused: Sequence[str] = ()  # Names of columns that might be read in their place
+    unused: Sequence[str] = ()  # Names of the other columns
 
     def __str__(self) -> str:
         used = []
@@ -81,7 +81,7 @@ class Columns:
             used.append(f"{role} in {names}")
         description = ", ".join(used)
         if self.unused:
-            description += f" (not read: {', '.join(self.unused)})"
+            description += f" (not used: {_cut(', '.join(self.unused))})"
         return description
 
     @property
@@ -97,42 +97,39 @@ def plain(name: str) -> str:
     return re.sub(r"[\s_\-﻿]+", "", name).casefold()
 
 
-def find(names: Sequence[str], images: int | None = None) -> Columns:
-    """Find the roles of columns by their names. images: the column of images' bytes. Check them
-    with `require`.
+def find(names: Sequence[str], by_cells: Mapping[str, int] | None = None) -> Columns:
+    """Find the roles of columns by their names. by_cells: role -> the column whose cells show that
+    it has it, whatever its name. Check them with `require`.
     """
+    shown_by_cells = by_cells or {}
     plain_names = [plain(name) for name in names]
     columns_of: dict[str, list[int]] = {}
     for column, name in enumerate(plain_names):
         columns_of.setdefault(name, []).append(column)
     roles: dict[str, tuple[int, ...]] = {}
-    unused: list[str] = []
     for role, role_names in NAMES.items():
-        if role == "image" and images is not None:
-            roles[role] = (images,)
+        if role in shown_by_cells:
+            roles[role] = (shown_by_cells[role],)
             continue
-        of_role = [*chain.from_iterable(columns_of.get(name, []) for name in role_names)]
         if role == "caption":
             caption_columns = _captions(columns_of, role_names)
             if caption_columns:
                 roles[role] = caption_columns
-                unread_columns = sorted(set(of_role).difference(caption_columns))
-                unused += [names[column] for column in unread_columns]
             continue
+        of_role = chain.from_iterable(columns_of.get(name, []) for name in role_names)
         taken_columns = {*chain.from_iterable(roles.values())}
         free_columns = [column for column in of_role if column not in taken_columns]
-        if not free_columns:
-            continue
-        roles[role] = (free_columns[0],)
-        if role == "image":
-            unread_columns = [
-                column for column in free_columns[1:] if plain_names[column] not in IMAGE_ADDRESSES
-            ]
-            unused += [names[column] for column in unread_columns]
+        if free_columns:
+            roles[role] = (free_columns[0],)
     if {"image", "video"} <= roles.keys():
         image_column = roles["image"][0]
         if plain_names[image_column] in ("id", "imageid", "imgid", "url", "path"):
             del roles["image"]
+    used_columns = {*chain.from_iterable(roles.values())}
+    unused = []
+    for column, name in enumerate(names):
+        if column not in used_columns and plain_names[column] not in ("", *IMAGE_ADDRESSES):
+            unused.append(name)
     return Columns(names, roles, unused)
 
 
@@ -172,11 +169,16 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
         lacking_columns.append("caption (or text)")
     if not columns.names:
         raise InputError(f"{path}: is empty; expected columns such as image and caption")
+    if lacking_columns and not find(columns.names).roles:
+        raise InputError(
+            f"{path}: no known heading in {_shown(columns.names)}: rename the columns to image, caption and, "
+            "if there is one, split; or name another format with --format"
+        )
     if lacking_columns:
         first_row = f", the first row {_shown(first)}" if first else ""
         raise InputError(
             f"{path}: has no column {' nor '.join(lacking_columns)}; its columns are {_shown(columns.names)}"
-            f"{first_row}. Call them image and caption, or name another format with --format"
+            f"{first_row}. Call them image, caption and, if there is one, split; or name another format with --format"
         )
     edges = [edge for edge in ("start", "end") if edge in roles]
     if columns.kind == "video" and len(edges) == 1:
@@ -187,7 +189,10 @@ def require(columns: Columns, path: object, first: Sequence[object] = ()) -> Col
 
 
 def _shown(values: Sequence[object]) -> str:
-    text = ", ".join(f"{value!r:.60}" for value in values) or "none"
+    return _cut(", ".join(f"{value!r:.60}" for value in values) or "none")
+
+
+def _cut(text: str) -> str:
     if len(text) > SHOWN:
         return f"{text[:SHOWN]}…"
     return text

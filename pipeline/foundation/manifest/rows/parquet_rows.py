@@ -30,6 +30,7 @@ class ParquetRows(RowFile):
             self.images = None
             if opened.column and opened.sizes():
                 self.images = opened.columns.index(opened.column)
+                self.by_cells = {"image": self.images}
         self.title = "Parquet"
         if opened.is_of_hugging_face:
             self.title = "Parquet of Hugging Face's datasets"

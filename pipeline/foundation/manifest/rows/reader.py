@@ -293,7 +293,7 @@ def _read(source: Source, form: str) -> pd.DataFrame:
     for number, (file, split) in enumerate(files):
         below = file.relative_to(path).as_posix() if file != path else file.name
         opened = OPEN[form](file, below)
-        recognised = columns.find(opened.names, opened.images)
+        recognised = columns.find(opened.names, opened.by_cells)
         used = columns.require(recognised, file, opened.first)
         split_by_name = split if len(files) > 1 or source.split_by_name else None
         if number == 0:

@@ -1,7 +1,7 @@
 """What files of rows have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ class RowFile(ABC):
     title: str  # Its format, for messages, such as "CSV separated by ;, UTF-8"
     names: Sequence[str]
     first: Sequence[Any]  # The values of its first row, for messages
+    # Role -> the column whose cells show that it has it, whatever its name.
+    by_cells: Mapping[str, int] = {}
     images: int | None = None  # The column of images' bytes; None if images are files of their own
     unit: str = "row"  # What `Batch.places` count, "line" or "row"
 

@@ -1,25 +1,26 @@
 """CSV and its kin: commas, semicolons, tabs or bars between cells, with or without a header, under
 any suffix.
 
-The separator is the one by which the first line has the columns of a data set. Without a header,
-the column of images is the one whose cells are names or addresses of images, as in CC3M's TSV and
-Flickr's `*.token`. A line that is no CSV, such as one with a quote that is never closed, is left
-out, and reading resumes at the next line.
+The separator is the one by which the first line has the columns of a data set. Without a header, or
+with unknown headings, the column of images is the one whose cells are names or addresses of images,
+as in CC3M's TSV and Flickr's `*.token`. Under unknown headings the captions are found only if one
+column alone can be them. A line that is no CSV, such as one with a quote that is never closed, is
+left out, and reading resumes at the next line.
 """
 
 import csv
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.foundation.files.gallery_file import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.manifest import table
-from pipeline.foundation.manifest.rows.columns import find
+from pipeline.foundation.manifest.rows.columns import IMAGE_ADDRESSES, find, plain
 from pipeline.foundation.manifest.rows.row_file import Batch, RowFile
 from pipeline.foundation.manifest.split_names import split_of
 from pipeline.foundation.manifest.text_file import TextFile, is_text
@@ -39,6 +40,7 @@ class Layout(NamedTuple):
     names: list[str]
     skipped: int  # lines before the first row
     quoted: bool = True
+    by_cells: Mapping[str, int] = {}  # see `row_file.RowFile`
 
     def reader(self, lines: Iterable[str]) -> Any:
         """Read cells from lines; csv.Error where they are no CSV."""
@@ -53,7 +55,7 @@ class Layout(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether images and captions are recognised."""
-        roles = find(self.names).roles
+        roles = find(self.names, self.by_cells).roles
         return "caption" in roles and bool({"image", "video"} & roles.keys())
 
 
@@ -73,6 +75,7 @@ class SeparatedFile(RowFile):
             complete = lines[:-1]
         self._layout = layout_of(complete)
         self.names = self._layout.names
+        self.by_cells = self._layout.by_cells
         rows = _parsed(self._layout, lines[self._layout.skipped :])
         self.first = next(filter(None, rows), [])
         separator = self._layout.separator
@@ -182,7 +185,8 @@ def layout_of(lines: Sequence[str]) -> Layout:
         skipped = 1
         lines = lines[1:]
     layouts_with_header = []
-    layouts_without_header = []
+    layouts_by_names = []
+    other_layouts = []
     for separator in separators:
         guess = Layout(separator, [], skipped)
         is_quoted = separator in ",;" or _is_quoted(guess, lines)
@@ -190,16 +194,73 @@ def layout_of(lines: Sequence[str]) -> Layout:
         rows = [*filter(None, _parsed(guess, lines[:LOOKED_AT]))]
         if rows:
             header = [name.strip() for name in rows[0]]
-            layouts_with_header.append(guess._replace(names=header, skipped=skipped + 1))
-            layouts_without_header.append(guess._replace(names=_columns_of(rows)))
-    whole_layouts = [layout for layout in layouts_with_header if layout.is_whole]
+            with_header = guess._replace(names=header, skipped=skipped + 1)
+            by_cells = _under_headings(header, rows[1:])
+            if by_cells is None:
+                other_layouts.append(guess._replace(names=_columns_of(rows)))
+            else:
+                with_header = with_header._replace(by_cells=by_cells)
+                other_layouts.append(with_header)
+            layouts_with_header.append(with_header)
+            layouts_by_names.append(with_header._replace(by_cells={}))
+    whole_layouts = [layout for layout in layouts_by_names if layout.is_whole]
     if whole_layouts:
         return max(whole_layouts, key=lambda layout: len(find(layout.names).roles))
-    whole_layouts = [layout for layout in layouts_without_header if layout.is_whole]
+    whole_layouts = [layout for layout in other_layouts if layout.is_whole]
     if whole_layouts:
         return whole_layouts[0]
     empty = Layout(",", [], 1)
     return max(layouts_with_header, key=lambda layout: len(layout.names), default=empty)
+
+
+def _under_headings(header: list[str], rows: list[list[str]]) -> dict[str, int] | None:
+    """The roles that only cells show of the columns below a row of headings; None if the first row
+    is none.
+    """
+    if any(_is_file(name) or _has_image_suffix(name) for name in header):
+        return None
+    cells_of = [_filled(rows, column) for column in range(len(header))]
+    image_columns = []
+    for column, cells in enumerate(cells_of):
+        if cells and sum(map(_is_file, cells)) > 0.9 * len(cells):
+            image_columns.append(column)
+    named = find(header).roles
+    if not named and not any(header[column] for column in image_columns):
+        return None
+    by_cells: dict[str, int] = {}
+    files_by_name = [*named.get("image", ()), *named.get("video", ())]
+    has_named_files = any(plain(header[column]) not in IMAGE_ADDRESSES for column in files_by_name)
+    if not has_named_files and len(image_columns) == 1:
+        image_column = image_columns[0]
+        suffix = _suffix(cells_of[image_column][0])
+        by_cells["video" if suffix in VIDEO_SUFFIXES else "image"] = image_column
+    if "caption" not in named:
+        taken_columns = {*image_columns, *chain.from_iterable(named.values())}
+        text_columns = []
+        for column, cells in enumerate(cells_of):
+            if column not in taken_columns and _may_be_captions(cells):
+                text_columns.append(column)
+        if len(text_columns) == 1 and _look_like_captions(cells_of[text_columns[0]]):
+            by_cells["caption"] = text_columns[0]
+    return by_cells
+
+
+def _filled(rows: list[list[str]], column: int) -> list[str]:
+    """The cells of a column that are not blank."""
+    cells = [row[column].strip() for row in rows if len(row) > column]
+    return [cell for cell in cells if cell]
+
+
+def _may_be_captions(filled_cells: list[str]) -> bool:
+    """Whether cells have words, and not only names of splits."""
+    has_words = any(letter.isalpha() for cell in filled_cells for letter in cell)
+    return has_words and not all(map(split_of, filled_cells))
+
+
+def _look_like_captions(filled_cells: list[str]) -> bool:
+    """Whether most cells are of several words, or of a script that may not part words."""
+    long_cells = [cell for cell in filled_cells if " " in cell or not cell.isascii()]
+    return 2 * len(long_cells) > len(filled_cells)
 
 
 def _columns_of(rows: list[list[str]]) -> list[str]:
@@ -237,8 +298,11 @@ def _columns_of(rows: list[list[str]]) -> list[str]:
 def _is_file(cell: str) -> bool:
     if cell.startswith(("http://", "https://")):
         return True
-    has_suffix = _suffix(cell) in IMAGE_SUFFIXES | VIDEO_SUFFIXES
-    return has_suffix and len(cell.split()) < 3
+    return _has_image_suffix(cell) and len(cell.split()) < 3
+
+
+def _has_image_suffix(cell: str) -> bool:
+    return _suffix(cell) in IMAGE_SUFFIXES | VIDEO_SUFFIXES
 
 
 def _suffix(cell: str) -> str:
