@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import (
+    ROUND_DOWN,
+    ROUND_HALF_DOWN,
+    ROUND_HALF_EVEN,
+    ROUND_HALF_UP,
+    Decimal,
+    InvalidOperation,
+)
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +24,8 @@ from pipeline.judge.tables.published import PublishedRow
 LONGEST = 9
 # The most digits after the point that are compared: tools print all of float32's.
 DECIMALS = 4
+# Measured numbers that differ by less are the same.
+EXACT = Decimal("1E-9")
 
 
 @dataclass(frozen=True)
@@ -56,20 +65,21 @@ class Printed:
         """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
         digit less after the point).
 
-        An exact half becomes what is printed, if that is one of its two neighbours.
+        An exact half becomes what is printed, if that is one of its two neighbours: print and numpy
+        round halves differently.
         """
-        exact = Decimal(repr(float(value)))
+        # Sums of floats are a little off a half.
+        exact = Decimal(repr(float(value))).quantize(EXACT)
         if how == "truncated":
             return exact.quantize(self.unit, ROUND_DOWN)
+        unit = self.unit
         if how == "coarser":
-            digits = max(self.digits - 1, 0)
-            coarse = exact.quantize(Decimal(1).scaleb(-digits), ROUND_HALF_EVEN)
-            return coarse.quantize(self.unit)
-        up = exact.quantize(self.unit, ROUND_HALF_UP)
-        even = exact.quantize(self.unit, ROUND_HALF_EVEN)
-        if up == self.number:
-            return up
-        return even
+            unit = Decimal(1).scaleb(-max(self.digits - 1, 0))
+        for rounding in (ROUND_HALF_UP, ROUND_HALF_DOWN):
+            neighbour = exact.quantize(unit, rounding)
+            if neighbour == self.number:
+                return neighbour.quantize(self.unit)
+        return exact.quantize(unit, ROUND_HALF_EVEN).quantize(self.unit)
 
 
 def read(text: str) -> tuple[list[Printed], PublishedRow | None]:

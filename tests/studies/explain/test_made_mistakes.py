@@ -146,6 +146,23 @@ def test_a_mistake_that_was_made_is_named(words: str) -> None:
     assert {variant.differences for variant in found.reproducing} == {(words,)}
 
 
+def test_a_mean_of_directions_that_ends_in_a_half_is_found_by_either_rounding() -> None:
+    """Of 23.0 and 17.3 the mean is 20.15: print makes 20.1, numpy 20.2."""
+    draw = np.random.default_rng(1)
+    pictures = draw.normal(size=(100, 8))
+    owner = np.repeat(np.arange(100), 10)
+    scores = pictures @ (pictures[owner] + 1.5 * draw.normal(size=(1000, 8))).T
+    of_images = 100 * (owner[scores.argmax(1)] == np.arange(100)).mean()
+    of_captions = 100 * (scores.argmax(0) == owner).mean()
+    mean = (of_images + of_captions) / 2
+    by_print, by_numpy = f"{mean:.1f}", str(np.round(mean, 1))
+    assert by_print != by_numpy
+    for number in (by_print, by_numpy):
+        found = explain(scores, f"i2t_R@1={number},t2i_R@1={number}", captions_per_image=10, most=1)
+        assert found.tried[0].differences == ("the mean of both directions",), number
+        assert found.tried[0].reproduces, number
+
+
 def test_scores_of_an_images_captions_may_be_averaged_without_vectors() -> None:
     of_ways = measured(SCORES.reshape(IMAGES, IMAGES, EACH).mean(2), 1)
     found = explain(SCORES, published(of_ways), most=1)

@@ -47,6 +47,27 @@ def test_a_measured_number_is_rounded_as_the_published_one(
     assert str(number.rounded(58.366, "coarser")) == coarser
 
 
+def test_an_exact_half_is_both_numbers_beside_it() -> None:
+    """Of 94.35 print makes 94.3 and numpy 94.4; sums of floats are a little off the half."""
+    for value, how, equal in (
+        (94.35, "nearest", ("94.3", "94.4")),
+        (94.45, "nearest", ("94.4", "94.5")),
+        ((94.1 + 94.6) / 2, "nearest", ("94.3", "94.4")),
+        (94.35 + 3e-14, "nearest", ("94.3", "94.4")),
+        (94.35 - 3e-14, "nearest", ("94.3", "94.4")),
+        (94.3501, "nearest", ("94.4",)),
+        (94.3499, "nearest", ("94.3",)),
+        (2.5, "nearest", ("2", "3")),
+        (0.125, "nearest", ("0.12", "0.13")),
+        (94.5, "coarser", ("94.0", "95.0")),
+    ):
+        for number in equal:
+            (printed,) = read(f"MeanR={number}")[0]
+            assert str(printed.rounded(value, how)) == number, (value, how, number)
+    (printed,) = read("MeanR=94.3")[0]
+    assert printed.rounded(94.3501, "nearest") != printed.number
+
+
 def test_a_published_row() -> None:
     numbers, row = read("coco_5k:VSE++ G IN-R152 bigru")
     assert row is not None
