@@ -73,6 +73,22 @@ def test_every_number_stands_below_its_heading() -> None:
         }
 
 
+def test_two_short_names_head_their_columns_and_long_ones_have_keys() -> None:
+    for names, headings, above in (
+        (("B", "A"), ["B", "A", "A", "−", "B"], ""),
+        (("theirs", "ours"), ["theirs", "ours", "ours", "−", "theirs"], ""),
+        (("ours", "ours-large"), ["A", "B", "B", "−", "A"], "A  ours\nB  ours-large\n\n"),
+    ):
+        found = contrast(40.0, 50.0)
+        lines = compared.to_text(names, [[found]]).splitlines(keepends=True)
+        start = next(place for place, line in enumerate(lines) if line.startswith("20 images"))
+        assert "".join(lines[:start]) == above
+        assert lines[start + 1].split() == [*headings, "p", "Holm"]
+        is_headed = not above
+        assert ("A: " in compared.to_markdown(names, [[found]])) is not is_headed
+        assert (f"{names[0]} and {names[1]}." in compared.to_latex(names, [[found]])) is is_headed
+
+
 def test_of_three_systems_the_largest_sum_is_first_and_each_has_its_own() -> None:
     sums = [400.0, 500.0, 450.0]
     pairs = [contrast(sums[one], sums[other]) for one, other in combinations(range(3), 2)]

@@ -54,6 +54,7 @@ READ_MORE = (
 )
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
+SHORT = 8  # the most letters of a name that heads a column of numbers
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
 
@@ -63,8 +64,10 @@ def to_text(
     explain: bool = False,
 ) -> str:
     """Write small text tables for each protocol, of the contrasts of all pairs."""
-    lines = [wrapped(f"{key}  {name}") for key, name in keyed(names)]
-    lines.append("")
+    lines = []
+    if not _head_columns(names):
+        lines = [wrapped(f"{key}  {name}") for key, name in keyed(names)]
+        lines.append("")
     for panel in _panels(names, contrasts, str):
         lines += text.to_text(panel)
     lines += map(wrapped, _notes(contrasts, explain))
@@ -75,17 +78,21 @@ def to_markdown(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write Markdown tables for each protocol, of the contrasts of all pairs."""
-    legend = ", ".join(f"{key}: `{printable(name)}`" for key, name in keyed(names))
-    panels = _panels(names, contrasts, _title)
-    tables = map(markdown.rows, panels)
-    return "\n\n".join([legend, *tables, *_notes(contrasts, explain)])
+    paragraphs = []
+    if not _head_columns(names):
+        legend = ", ".join(f"{key}: `{printable(name)}`" for key, name in keyed(names))
+        paragraphs.append(legend)
+    paragraphs += map(markdown.rows, _panels(names, contrasts, _title))
+    return "\n\n".join([*paragraphs, *_notes(contrasts, explain)])
 
 
 def to_latex(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write LaTeX tables for each protocol, of the contrasts of all pairs."""
-    legend = ", ".join(f"{key}: {name}" for key, name in keyed(names))
+    legend = " and ".join(names)
+    if not _head_columns(names):
+        legend = ", ".join(f"{key}: {name}" for key, name in keyed(names))
     notes = []
     for sentences in _notes(contrasts, explain):
         notes.append(Note(sentences.removesuffix(f" {READ_MORE}")))
@@ -144,7 +151,11 @@ def _panels(
                 numbers = [*means, *difference(compared)]
                 rows.append([titled(statistic), *numbers, would_suffice(compared)])
             pools[title(contrast)] = rows
-        return [_panel(("", "A", "B", "B − A", "p", "Holm", NEEDED), pools)]
+        first, second = keys(names)
+        if _head_columns(names):
+            first, second = names
+        headings = ("", first, second, f"{second} − {first}", "p", "Holm", NEEDED)
+        return [_panel(headings, pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
@@ -178,6 +189,11 @@ def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str |
             return grid(headings, groups)
         without_needs[title] = [row[:-1] for row in rows]
     return grid(headings[:-1], without_needs)
+
+
+def _head_columns(names: Sequence[str]) -> bool:
+    """Whether the names of two systems are short enough to stand above their columns."""
+    return len(names) == 2 and max(map(len, names)) <= SHORT
 
 
 def keys(names: Sequence[str]) -> Sequence[str]:
