@@ -151,11 +151,11 @@ def _panels(
                 numbers = [*means, *difference(compared)]
                 rows.append([titled(statistic), *numbers, would_suffice(compared)])
             pools[title(contrast)] = rows
-        first, second = keys(names)
+        systems_above = keys(names)
         if _head_columns(names):
-            first, second = names
-        headings = ("", first, second, f"{second} − {first}", "p", "Holm", NEEDED)
-        return [_panel(headings, pools)]
+            systems_above = names
+        minus = " − ".join(reversed(systems_above))
+        return [_panel(("", *systems_above, minus, "p", "Holm", NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
