@@ -93,6 +93,9 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                     notes += _notes_on_published(paths, system, columns.manifest, rules)
                 by = rules or _rules_of_system(system, options)
                 pool = evaluation.measure(system, [by], columns.manifest)
+                judgements = pool.pool.judgements
+                if judgements is not None:
+                    read_as.append((str(truth.qrels), judgements.title))
                 numbers = _described(pool) | pool.numbers[0]
                 notes += pool.notes
                 numbers["notes"] = notes

@@ -20,7 +20,7 @@ from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from pipeline.run.provenance import results
 from pipeline.run.provenance.results import Result
-from stages import scored_systems
+from stages import named_systems, scored_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import EvaluateOptions
 from stages.measure import (
@@ -47,6 +47,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     entries = {}
     tables = []
     notes: list[tuple[str, str]] = []
+    read_as: list[tuple[str, str]] = []
     with Workers(scheduler=options.scheduler).open() as executor, workers.counted_on(executor):
         for name, store in scored.items():
             store.check()
@@ -56,11 +57,15 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
             protocols = right.protocols(rules)
             of_split = replace(evaluation, truth=right)
             pool = of_split.measure(store, protocols)
+            judgements = pool.pool.judgements
+            if judgements is not None:
+                read_as.append((str(right.qrels), judgements.title))
             notes += [(store.name, note) for note in pool.notes]
             entries[name] = _result(of_split, name, pool, list(scored))
             if options.per_query:
                 tables.append(measured.query_table(pool.by_protocol, name))
 
+    named_systems.say_read_as(read_as)
     say_notes(notes)
     unwritten = Unwritten()
     if options.per_query:

@@ -76,7 +76,9 @@ class Evaluation:
         protocols: Sequence[str | Protocol],
         manifest_path: Path | None = None,
     ) -> MeasuredPool:
-        """Measure a pool; the caller prints the notes on likely mistakes."""
+        """Measure a pool; the caller prints the notes on likely mistakes, and what was read as
+        what.
+        """
         known = pool.manifest(manifest_path, self.paths.manifest, self.truth.needs_manifest)
         _warn_of_leak(self.paths, pool)
         if known is not None:
@@ -84,8 +86,6 @@ class Evaluation:
         beyond = self._extended(pool)
         if self.truth.is_chosen:
             pool = judged.judge(pool, self.truth, known)
-        if pool.judgements is not None:
-            say(f"{self.truth.qrels}: read as {pool.judgements.title}")
         beyond |= judged.facts(pool, self.truth, known)
 
         by_protocol = []

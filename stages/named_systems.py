@@ -213,7 +213,7 @@ def say_read_as(files: Iterable[tuple[str, str]]) -> None:
     all files alike. files: the name of each and its `System.read_as`.
     """
     names_of: dict[str, list[str]] = defaultdict(list)
-    for name, read_as in files:
+    for name, read_as in dict.fromkeys(files):  # one file may be for several systems
         assumed = PLAIN.sub("", read_as)
         if assumed and assumed == read_as:
             assumed = f"read as {read_as}"
