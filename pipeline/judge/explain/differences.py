@@ -306,8 +306,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     _difference("the mean over all orders of ties", "arXiv 2508.03306", ties="expected"),
     _difference("the two directions exchanged", "dsve-loc #17, BLIP #23", directions="exchanged"),
     _difference("the mean of both directions", "one number for both tasks", directions="mean"),
-    _difference("hits of ranks below K from 1, R@(K − 1)", "rank < K", cutoff=-1),
-    _difference("hits of ranks up to K from 0, R@(K + 1)", "rank <= K", cutoff=1),
+    _difference("ranks counted from 1 but tested with rank < K: R@(K − 1)", "rank < K", cutoff=-1),
+    _difference("ranks counted from 0 but tested with rank <= K: R@(K + 1)", "rank <= K", cutoff=1),
     _difference(
         "the share of right candidates found, not a hit", "vsepp #14, ranx #19", hits="share"
     ),

@@ -61,6 +61,20 @@ class Printed:
         """One in the last printed digit."""
         return Decimal(1).scaleb(-self.digits)
 
+    @property
+    def may_be_fraction(self) -> bool:
+        """Whether it is a share that may be from 0 to 1."""
+        return self.metric.is_share and 0 < self.number <= self.metric.most and self.digits > 0
+
+    def in_percent(self) -> "Printed":
+        """A share from 0 to 1 in percent; other numbers as they are."""
+        if not self.metric.is_share:
+            return self
+        number = self.number.scaleb(2)
+        if self.digits < 2:
+            number = number.quantize(Decimal(1))
+        return replace(self, number=number)
+
     def rounded(self, value: float, how: str) -> Decimal:
         """Round a measured number to the printed digits: "nearest", "truncated" or "coarser" (to a
         digit less after the point).
@@ -141,7 +155,7 @@ def _checked(numbers: list[Printed]) -> list[Printed]:
         raise InputError("--published: names a number twice")
     shares = [printed for printed in numbers if printed.metric.is_share]
     if shares and all(map(_is_fraction, shares)):
-        numbers = [_in_percent(printed) for printed in numbers]
+        numbers = [printed.in_percent() for printed in numbers]
     for printed in numbers:
         _refuse_out_of_range(printed)
     _refuse_falling(numbers)
@@ -149,14 +163,8 @@ def _checked(numbers: list[Printed]) -> list[Printed]:
 
 
 def _is_fraction(share: Printed) -> bool:
-    """Whether a share may be from 0 to 1: 0.584 is 58.4 %, as CLIP_benchmark prints it."""
-    return 0 < share.number <= share.metric.most and share.digits > 2
-
-
-def _in_percent(printed: Printed) -> Printed:
-    if not printed.metric.is_share:
-        return printed
-    return replace(printed, number=printed.number.scaleb(2))
+    """Whether a share is surely from 0 to 1: 0.584 is 58.4 %, as CLIP_benchmark prints it."""
+    return share.may_be_fraction and share.digits > 2
 
 
 def _shortened(printed: Printed) -> Printed:

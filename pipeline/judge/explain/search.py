@@ -42,6 +42,10 @@ CELLS_TOGETHER = 200_000_000
 LEAST_TOGETHER = 12
 MOST_TOGETHER = 60
 
+# Published shares that the measured ones exceed so many times are fractions: half of the way, in
+# factors, from the number to a hundred times it.
+FRACTION = 10
+
 Choice: TypeAlias = tuple[Difference, ...]
 
 
@@ -57,18 +61,23 @@ def search(
     """Try differences one at a time and two together; more only while nothing gives the published
     numbers.
     """
-    known, not_tried = _possible(splits, base, published)
     given = splits[base.split]
     rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
-    searches = _searches(Measuring(splits), base, published)
+    measuring = Measuring(splits)
+    notes: list[str] = []
+    if row is not None:
+        notes = [doubt.note for doubt in row.doubts]
+    if _are_fractions(measuring, base, published):
+        published = [printed.in_percent() for printed in published]
+        numbers = ", ".join(map(str, published))
+        notes.append(f"The published numbers are read as fractions, in percent {numbers}.")
+    known, not_tried = _possible(splits, base, published)
+    searches = _searches(measuring, base, published)
     _try(searches, known, most, progress)
     variants: list[Variant] = []
     for of_way in searches:
         variants += of_way.variants(given)
     variants.sort(key=_nearness)
-    notes: list[str] = []
-    if row is not None:
-        notes = [doubt.note for doubt in row.doubts]
     return Explanation(
         name=given.name,
         shape=given.shape,
@@ -88,6 +97,21 @@ def search(
         by_chance=_by_chance(published, variants),
         notes=tuple(notes),
     )
+
+
+def _are_fractions(measuring: Measuring, base: Measurement, published: Sequence[Printed]) -> bool:
+    """Whether all shares may be from 0 to 1, and each measured one is nearer to a hundred times the
+    published one than to itself.
+    """
+    shares = [printed for printed in published if printed.metric.is_share]
+    if not shares or not all(printed.may_be_fraction for printed in shares):
+        return False
+    for way in WAYS:
+        for printed in with_direction(shares, way):
+            measured = measuring.number(base, printed.metric, printed.direction)
+            if measured is None or measured <= FRACTION * float(printed.number):
+                return False
+    return True
 
 
 def _searches(

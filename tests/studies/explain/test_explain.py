@@ -555,6 +555,26 @@ def test_the_table_says_the_largest_difference_from_a_published_number(
     )
 
 
+def test_numbers_below_1_are_fractions_where_the_measured_ones_are_far_above() -> None:
+    """Three of four right captions first; of 40 images one has its own first: 2.5 %."""
+    good = np.eye(4) + np.outer([0, 0, 0, 1], [2, 0, 0, 0])
+    poor = -np.eye(40)
+    poor[0, 0] = 1
+    for scores, asked, expected, is_fraction in (
+        (good, "i2t_R@1=0.75,t2i_R@1=0.75", ("75", "75"), True),
+        (good, "i2t_R@1=0.9,t2i_R@1=0.75", ("90", "75"), True),
+        (good, "i2t_R@1=0.750,t2i_R@1=0.7", ("75.0", "70"), True),
+        (good, "R@1=0.75,MedR=1", ("75", "1"), True),
+        (good, "i2t_R@1=0.75,t2i_R@1=75", ("0.75", "75"), False),
+        (good, "i2t_R@1=1,t2i_R@1=1", ("1", "1"), False),
+        (poor, "i2t_R@1=0.75,t2i_R@1=0.75", ("0.75", "0.75"), False),
+    ):
+        found = explain(scores, asked, captions_per_image=1, most=1)
+        assert tuple(str(printed.number) for printed in found.published) == expected, asked
+        noted = any("are read as fractions" in note for note in found.notes)
+        assert noted == is_fraction, asked
+
+
 def test_differences_change_choices_that_there_are() -> None:
     choices = {name for names in STEPS.values() for name in names}
     assert choices == set(Measurement.__dataclass_fields__)

@@ -118,7 +118,7 @@ CASES: dict[str, tuple[object, np.ndarray]] = {
     ),
     "the mean of 5 folds of consecutive images": (SCORES, folds(SCORES, np.split(NUMBERS, 5))),
     "the mean of 2 folds of consecutive images": (SCORES, folds(SCORES, np.split(NUMBERS, 2))),
-    "hits of ranks below K from 1, R@(K − 1)": (SCORES, below(SCORES)),
+    "ranks counted from 1 but tested with rank < K: R@(K − 1)": (SCORES, below(SCORES)),
     "only the first three captions of each image": (
         SCORES,
         measured(SCORES.reshape(IMAGES, IMAGES, EACH)[:, :, :3].reshape(IMAGES, -1), 3),
