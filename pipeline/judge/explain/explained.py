@@ -334,7 +334,9 @@ def _chance(explanation: Explanation) -> Iterator[str]:
     if within:
         parts.append(f"within the 95 % interval of the measured number: {', '.join(within)}")
     if of_seeds:
-        parts.append(f"outside of it, but within the spread of the seeds: {', '.join(of_seeds)}")
+        parts.append(
+            f"outside the 95 % interval, but within the spread of the seeds: {', '.join(of_seeds)}"
+        )
     if far:
         parts.append(f"too far off for chance alone: {', '.join(far)}")
     if not parts:

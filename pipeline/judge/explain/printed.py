@@ -35,6 +35,7 @@ class Printed:
     metric: Metric
     direction: str  # "i2t" or "t2i"; "" for a metric of both, and where the paper does not say
     number: Decimal  # With the digits that are printed; shares in percent
+    is_percent: bool = False  # Whether it is typed with %
 
     def __str__(self) -> str:
         return f"{Statistic(self.direction, str(self.metric))} {self.number}"
@@ -64,7 +65,9 @@ class Printed:
     @property
     def may_be_fraction(self) -> bool:
         """Whether it is a share that may be from 0 to 1."""
-        return self.metric.is_share and 0 < self.number <= self.metric.most and self.digits > 0
+        if self.is_percent or not self.metric.is_share:
+            return False
+        return 0 < self.number <= self.metric.most and self.digits > 0
 
     def in_percent(self) -> "Printed":
         """A share from 0 to 1 in percent; other numbers as they are."""
@@ -145,7 +148,7 @@ def _one(text: str) -> Printed:
         raise InputError(
             f"--published {text.strip()}: {metric} is of both directions; leave out {statistic.written}"
         )
-    return Printed(metric, statistic.direction, number)
+    return Printed(metric, statistic.direction, number, typed_number.endswith("%"))
 
 
 def _checked(numbers: list[Printed]) -> list[Printed]:

@@ -567,6 +567,7 @@ def test_numbers_below_1_are_fractions_where_the_measured_ones_are_far_above() -
         (good, "R@1=0.75,MedR=1", ("75", "1"), True),
         (good, "i2t_R@1=0.75,t2i_R@1=75", ("0.75", "75"), False),
         (good, "i2t_R@1=1,t2i_R@1=1", ("1", "1"), False),
+        (good, "i2t_R@1=0.75%,t2i_R@1=0.75", ("0.75", "0.75"), False),
         (poor, "i2t_R@1=0.75,t2i_R@1=0.75", ("0.75", "0.75"), False),
     ):
         found = explain(scores, asked, captions_per_image=1, most=1)

@@ -23,6 +23,7 @@ from pipeline.judge.explain.printed import read
         ("R@1=0.58", ["R@1 0.58"]),
         ("i2t.MedR=2,t2i medr=3.5", ["i2t MedR 2", "t2i MedR 3.5"]),
         ("R@1=58%", ["R@1 58"]),
+        ("R@1=0.584%", ["R@1 0.584"]),
     ],
 )
 def test_numbers(text: str, expected: list[str]) -> None:
