@@ -80,6 +80,28 @@ def test_no_number_of_images_tells_no_difference(values: np.ndarray) -> None:
     assert images is None if values.mean() == 0 else images is not None
 
 
+def test_the_order_of_two_systems_does_not_change_what_is_needed(
+    rng: np.random.Generator,
+) -> None:
+    """Single runs with ties and without, and recipes of two and three seeds."""
+    images = 300
+    ties = rng.choice([-1.0, 0.0, 1.0], images, p=[0.1, 0.75, 0.15])
+    for values in (ties, rng.normal(0.1, 1, images)):
+        forwards, backwards = (OverImages(signed, 999).needs(0.01) for signed in (values, -values))
+        assert forwards == backwards
+        assert forwards["images"] is not None
+    first, second = (
+        Runs(values.mean(2), values.transpose(0, 2, 1) / images)
+        for values in (
+            rng.normal(mean, 1, (seeds, 1, images)) for mean, seeds in ((0, 2), (0.1, 3))
+        )
+    )
+    most = np.array([100.0])
+    (forwards,) = OverSeeds.of(first, second, most)
+    (backwards,) = OverSeeds.of(second, first, most)
+    assert forwards.needs(0.01) == backwards.needs(0.01)
+
+
 def over_seeds(
     difference: float, seeds: int, shared: float = 0.0, deviations: tuple[float, float] = (1, 1)
 ) -> OverSeeds:

@@ -82,7 +82,7 @@ class OverImages:
         positive = generator.binomial(alike.astype(np.int64), 0.5, (SWAPS_OF_EACH, *alike.shape))
         swapped = np.abs((2 * positive - alike) @ size) / length
         swapped = np.sort(swapped.ravel())
-        mean = self.values.mean() * _stretch(self.values, generator)
+        mean = abs(self.values.mean()) * _stretch(self.values, generator)
         differences = np.abs(drawn @ values + images * (mean - values @ shares))
         measured = (differences - step) / length
         larger = 1 - np.searchsorted(swapped, measured - 1e-9) / len(swapped)
@@ -92,11 +92,16 @@ class OverImages:
         return float((generator.binomial(self.swaps, larger) <= most).mean())
 
     def _values(self) -> tuple[Floats, Floats]:
-        """The different values, and which share of the images has each."""
-        values, counts = np.unique(self.values.round(9), return_counts=True)
+        """The different values, of the better run over the other whichever comes first, and which
+        share of the images has each.
+        """
+        gains = self.values
+        if gains.mean() < 0:
+            gains = -gains
+        values, counts = np.unique(gains.round(9), return_counts=True)
         if len(values) > VALUES:
             step = np.ptp(values) / VALUES
-            rounded = (self.values / step).round() * step
+            rounded = (gains / step).round() * step
             values, counts = np.unique(rounded, return_counts=True)
         return values, counts / len(self.values)
 
@@ -173,15 +178,22 @@ class OverSeeds:
         shared = self.shared * self.images / images
         by_image = self.by_image * self.images / images
         variance = np.maximum(self.variance - self.by_image, 0) + by_image
+        measured_seeds = self.seeds
+        # The better recipe is simulated last, so that the draws do not depend on the order of the
+        # two.
+        if self.difference < 0:
+            variance = variance[::-1]
+            seeds = seeds[::-1]
+            measured_seeds = measured_seeds[::-1]
         # Both recipes' seeds spread more or less than measured by one factor, with the freedom of
         # their sum.
-        freedom = variance.sum() ** 2 / max((variance**2 / (self.seeds - 1)).sum(), 1e-300)
+        freedom = variance.sum() ** 2 / max((variance**2 / (measured_seeds - 1)).sum(), 1e-300)
         factor = np.ones((CASES, 1))
         if freedom > 0:
             factor = ratio(freedom, CASES, 1)
         true = variance / seeds / factor
         error = np.sqrt(shared + true.sum(1))
-        gap = self.difference + error * generator.standard_normal(CASES)
+        gap = abs(self.difference) + error * generator.standard_normal(CASES)
         measured_shared = shared * ratio(images - 1, CASES)
         measured = true * ratio(seeds - 1.0, CASES, 2)
         parts = np.stack([measured_shared, *measured.T])
