@@ -236,6 +236,7 @@ def _forecast(
         else:
             lines.append(f"  counted by checksum; {noun}s replaced since are found during the run")
     if estimate.seconds is not None:
+        workers = min(workers, estimate.shards)
         whole = timedelta(seconds=round(estimate.seconds / workers))
         seconds = estimate.seconds / estimate.images
         probed = counted(estimate.probed, noun)
@@ -244,7 +245,7 @@ def _forecast(
             on_cores = f" on {counted(len(os.sched_getaffinity(0)), 'core')}"
         lines.append(
             f"  time        {whole} with {counted(workers, 'worker')}{on_cores}, an estimate; measured now on "
-            f"{probed}: {seconds / workers:.3f} s each"
+            f"{probed}: {seconds / workers:.3f} s each, without loading the network"
         )
     elif estimate.images:
         lines.append(f"  time        unknown: none of the {noun}s that were tried could be decoded")

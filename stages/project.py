@@ -110,7 +110,7 @@ def _own(
         left_out,
         lambda line: say(line, err=line.startswith("note: ")),
     )
-    say(*(f"note: {line}; `pipeline manifest` lists it" for line in left_out.lines()))
+    say(*(f"note: {line}" for line in left_out.lines()))
     written = new.write(folder, *own_data.files(data, images, captions, form))
     counts = ", ".join(f"{split} {count}" for split, count in data.images.items())
     of_captions = counted(data.table.captions, "caption")

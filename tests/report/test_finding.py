@@ -221,3 +221,17 @@ def test_the_opening_is_text_and_pictures_in_a_valid_page() -> None:
     headings = [node.tag for node in tree.iter() if node.tag in ("h1", "h2", "h3")]
     assert headings[0] == "h1"
     assert "Licence: a" in "".join(tree.itertext())
+
+
+def test_the_table_of_pairs_names_the_subtracted_system_first() -> None:
+    """As `compare` has them: A, B, B − A."""
+    document = rendered(entry(A, ranked(0)) | entry(B, ranked(10)))
+    (table,) = [
+        element for element in document.iter("table") if element.get("id", "").endswith("-pairs")
+    ]
+    heading, row = table.iter("tr")
+    assert ["".join(cell.itertext()) for cell in heading][:3] == ["A", "B", "RSUM, B − A"]
+    worse, better, difference = ["".join(cell.itertext()).strip() for cell in row][:3]
+    assert worse.startswith(B)
+    assert better.startswith(A)
+    assert difference.startswith("+100.0")

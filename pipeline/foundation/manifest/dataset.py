@@ -85,7 +85,7 @@ def load(name: str, root: Path) -> Dataset:
         return Dataset(
             name=name,
             title=name,
-            description="your own data",
+            description="Your own photographs.",
             licence=NOT_STATED,
             source=NOT_STATED,
             images=f"data/{name}/images",

@@ -18,6 +18,7 @@ from pipeline.foundation.manifest import with_checksums
 from pipeline.foundation.parts.errors import InputError
 from pipeline.make.features import extraction, extractors
 from pipeline.make.features.extraction import worker
+from stages import extract as extract_stage
 
 pytestmark = pytest.mark.slow
 
@@ -110,3 +111,24 @@ def test_images_that_cannot_be_decoded(spoiled: extraction.ExtractionJob, tmp_pa
     shutil.rmtree(spoiled.images_folder)
     with pytest.raises(InputError, match="no such folder"):
         extraction.estimate(spoiled)
+
+
+def test_workers_without_a_shard_take_no_part(
+    job: extraction.ExtractionJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """24 images in two shards: of four workers two do nothing."""
+    shared = []
+
+    def probe(task: object, workers: int | None) -> tuple[int, float | None]:
+        shared.append(workers)
+        return 20, 1.0
+
+    monkeypatch.setattr(sys.modules["pipeline.make.features.extraction.extract"], "probe", probe)
+    estimate = extraction.estimate(replace(job, shard_images=12), workers=4)
+    assert (shared, estimate.shards, estimate.seconds) == ([2], 2, 24.0)
+    for workers in (2, 4):
+        lines = extract_stage._forecast(job.store, "image", estimate, workers, False)
+        assert lines[-1] == (
+            "  time        0:00:12 with 2 workers, an estimate; measured now on 20 images: 0.500 s each, "
+            "without loading the network"
+        )

@@ -107,7 +107,7 @@ def test_dry_run_says_what_it_would_take(root: Path, extract: Extract) -> None:
         "free",
         f" with 1 worker on {counted(len(os.sched_getaffinity(0)), 'core')}, an estimate; ",
         "measured now on ",
-        " s each",
+        " s each, without loading the network",
         "untrained",
     ):
         assert part in ran.stdout

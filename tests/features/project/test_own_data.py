@@ -287,6 +287,7 @@ def test_init_asks_nothing_and_copies_no_photograph(
     folder = tmp_path / "my trip"
     assert (folder / "data" / "my_trip" / "images").resolve() == photos
     card = dataset("my_trip", folder)
+    assert card.description == "Your own photographs."
     assert (card.images, card.annotations) == ("data/my_trip/images", "data/my_trip/captions.csv")
     assert (
         "24 images (train 20, val 2, test 2), 48 captions"
@@ -308,6 +309,21 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Init:
         return out, err
 
     return run
+
+
+def test_what_is_left_out_is_said_without_a_list_that_is_not_written(
+    photos: Path, init: Init
+) -> None:
+    (photos / "00.png").unlink()
+    noted = [
+        line
+        for line in init("mine", "--images", "photos", "--captions", "captions.csv")[1].splitlines()
+        if "left out" in line
+    ]
+    assert noted == [
+        "note: left out 2 of 48 captions (image missing: 2); the first: photos/00.png; did you mean 20.png? "
+        "(image missing)"
+    ]
 
 
 @pytest.mark.parametrize(

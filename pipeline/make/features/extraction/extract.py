@@ -187,6 +187,9 @@ def estimate(
     probed = 0
     seconds = None
     if count:
+        # A worker writes whole shards, so that further ones have nothing to do.
+        if workers is not None:
+            workers = min(workers, len(todo.pending))
         probed, each_takes = executor.call(probe, _sample(job, sources, todo), workers)
         if each_takes is not None:
             seconds = each_takes * count

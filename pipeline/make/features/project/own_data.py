@@ -142,9 +142,12 @@ def files(
     own_images = f"data/{name}/images"
     suffix = ".csv" if data.drawn else captions.suffix
     own_captions = f"data/{name}/captions{suffix}"
+    description = "Your own photographs."
+    if data.table.kind != "image":
+        description = f"Your own {data.table.noun}s."
     card: dict[str, Any] = {
         "title": name,
-        "description": "your own data",
+        "description": description,
         "licence": NOT_STATED,
         "source": f"images {images.absolute()}, captions {captions.absolute()}",
         "images": own_images,
