@@ -82,9 +82,9 @@ def power_of_images(
         seed = int(generator.integers(1 << 30))
         return float(difference_of_runs([folds], SWAPS, MOST, 0.95, seed)[2][column])
 
-    told: list[float] = []
+    powers: list[float] = []
     needed: list[int] = []
-    while len(told) < studies:
+    while len(powers) < studies:
         study = draw(images, 2 * float(np.sqrt((sizes**2).mean() / images)))
         measured = image_hits.parts([study])[:, column]
         most = 9 * (measured**2).mean() / max(measured.mean() ** 2, 1e-9)
@@ -92,12 +92,12 @@ def power_of_images(
             continue
         if number := OverImages(measured, SWAPS).needs(LEVEL)["images"]:
             needed.append(number)
-            told.append(
+            powers.append(
                 float(
                     np.mean([p(draw(number, float(measured.mean()))) < LEVEL for _ in range(each)])
                 )
             )
-    return *_percent(told), int(np.median(needed))
+    return *_percent(powers), int(np.median(needed))
 
 
 def recipe(seeds: int, spread: float, sets: int, generator: np.random.Generator) -> Runs:
@@ -117,9 +117,9 @@ def power_of_seeds(
     number.
     """
     generator = np.random.default_rng(0)
-    told: list[float] = []
+    powers: list[float] = []
     needed: list[int] = []
-    while len(told) < studies:
+    while len(powers) < studies:
         a, b = (recipe(seeds, spread, 1, generator) for spread in spreads)
         b = replace(b, values=b.values + 6)
         evidence = OverSeeds.of(a, b, np.ones(1))[0]
@@ -128,10 +128,10 @@ def power_of_seeds(
             needed.append(number)
             a, b = (recipe(number, spread, each, generator) for spread in spreads)
             again = replace(b, values=b.values + evidence.difference)
-            told.append(
+            powers.append(
                 float(np.mean(difference_over_seeds(a, again, np.ones(each), 0.95)[2] < LEVEL))
             )
-    return *_percent(told), int(np.median(needed))
+    return *_percent(powers), int(np.median(needed))
 
 
 def _percent(shares: list[float]) -> tuple[float, float]:

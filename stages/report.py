@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -128,17 +128,19 @@ def _contents(
         return judged.judge(judged.with_languages(pool, known), truth, known)
 
     explored: dict[str, Any] = {}
-    first_shown = _first_shown(settings, scored, shown)
+    headlines = headline.headlines(metrics)
+    pairs_of_headlines = [pairs.pairs(of_test_set, metrics) for of_test_set in headlines]
+    first_shown = _first_shown(headlines, shown)
     if first_shown:
         galleries = scored_systems.galleries(paths, settings, shown, images, truth)
         explored = explorer.gather(galleries, first_shown, settings.report, progress)
     pool = f"{card.title}, {settings.score.split} split"
     ensembles = _ensembles(settings, scored)
     described = {head.name: head.record.model_dump() for head in of_run}
-    effects = systems.effects(ensembles, protocol, settings.evaluate, judge, progress)
+    effects = systems.effects(
+        ensembles, protocol, settings.evaluate, pairs_of_headlines, judge, progress
+    )
     hubs = systems.hubs(shown, settings.evaluate, progress)
-    headlines = headline.headlines(metrics)
-    pairs_of_headlines = [pairs.pairs(of_test_set, metrics) for of_test_set in headlines]
     licence = card.licence
     if card.is_own:
         licence = ""
@@ -165,17 +167,15 @@ def _contents(
 
 
 def _first_shown(
-    settings: Settings, scored: Mapping[str, System], shown: Mapping[str, System]
+    headlines: Sequence[headline.Headline], shown: Mapping[str, System]
 ) -> tuple[str, str] | None:
-    """The two systems that the explorer shows first: the ensembles of fewest and of most features;
-    where no head of the run is scored, the other systems.
+    """The systems A and B that the explorer shows first: those of the finding; without results the
+    first and the last.
     """
-    candidates = scored_systems.first(settings, scored) or shown
-    if not candidates:
+    if not shown:
         return None
-    ensembles = [store for name, store in candidates.items() if name in settings.run.ensembles]
-    stems = [store.path.stem for store in ensembles or candidates.values()]
-    return stems[0], stems[-1]
+    names_shown = [*shown]
+    return finding.compared(headlines, shown) or (names_shown[0], names_shown[-1])
 
 
 def _made_from(store: Path) -> dict[str, Any]:

@@ -252,14 +252,18 @@ def test_systems_are_found_by_their_names(open_page: Callable[..., Any]) -> None
     assert page.inner_text("form.controls [role=status]") == "No system fits."
 
 
+def gain(ranks: str) -> float:
+    """By how much 1/rank rises from A to B: "rank A: 12, B: 1"."""
+    of_a, of_b = re.findall(r"[AB]: ([\d.]+)", ranks)
+    return round(1 / float(of_b) - 1 / float(of_a), 9)
+
+
 def test_the_explorer_opens_on_the_largest_gain(open_page: Callable[..., Any]) -> None:
     page = open_page()
     ranks = page.locator("#found .rank").evaluate_all(
         "nodes => nodes.map((node) => node.textContent)"
     )
-    gains = [
-        float(a) - float(b) for a, b in (re.findall(r"[AB]: ([\d.]+)", text) for text in ranks)
-    ]
+    gains = [gain(text) for text in ranks]
     assert gains == sorted(gains, reverse=True)
     assert page.locator("#found button").first.get_attribute("aria-current") == "true"
 
@@ -412,8 +416,7 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
         shown = page.locator("#found .rank").evaluate_all(
             "nodes => nodes.map((node) => node.textContent)"
         )
-        pairs = [re.findall(r"[AB]: ([\d.]+)", text) for text in shown]
-        return [float(a) - float(b) for a, b in pairs]
+        return [gain(text) for text in shown]
 
     page.select_option("#sort", "gain")
     found = gains()

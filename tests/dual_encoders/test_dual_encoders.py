@@ -326,13 +326,13 @@ def test_what_a_user_says_of_the_training_comes_first_and_is_no_training_on() ->
         activation={},
         facts={},
     )
-    told = record.described("clip:mine", encoder, "coco")
-    assert told["trained_on"] == "coco"
-    assert "tuned_on" not in told
+    description = record.described("clip:mine", encoder, "coco")
+    assert description["trained_on"] == "coco"
+    assert "tuned_on" not in description
     encoder.trained_on = "sample"
     for said, expected in ((None, "sample"), ("coco", "coco")):
-        told = record.described("tuned:mine", encoder, said)
-        assert (told["trained_on"], told["tuned_on"]) == (expected, "sample")
+        description = record.described("tuned:mine", encoder, said)
+        assert (description["trained_on"], description["tuned_on"]) == (expected, "sample")
 
 
 @pytest.mark.filterwarnings("error")

@@ -132,18 +132,18 @@ def test_a_pair_is_what_compare_says_of_it() -> None:
         tree |= entry(name.removesuffix(", R, BiGRU") if "mine" in name else name, of_system)
     read = results.parsed(tree)
     (table,) = headlines(read)
-    tested = {(pair.b.name, pair.a.name): pair for pair in pairs.pairs(table, read)}
+    tested = {(pair.b.name, pair.a.name): pair.difference for pair in pairs.pairs(table, read)}
     places = list(combinations(missed, 2))
     assert list(tested) == places
     first = tested[A, B]
-    assert first.rsum["difference"] == pytest.approx(600 * 5 / IMAGES)
-    assert first.rsum["p"] == pytest.approx(2 / 2**5, abs=0.025)
+    assert first.row["difference"] == pytest.approx(600 * 5 / IMAGES)
+    assert first.row["p"] == pytest.approx(2 / 2**5, abs=0.025)
     assert not first.is_significant
     assert tested[A, C].is_significant
     of_pairs = [([metrics[worse]], [metrics[better]]) for better, worse in places]
     for place, of_pair in zip(places, contrast.together(of_pairs, 1000, 0), strict=True):
         for key in ("difference", "interval", "p", "holm"):
-            assert tested[place].rsum[key] == pytest.approx(of_pair["RSUM"][key]), (place, key)
+            assert tested[place].row[key] == pytest.approx(of_pair["RSUM"][key]), (place, key)
 
 
 def test_systems_of_several_seeds_are_compared_over_seeds() -> None:
@@ -153,7 +153,7 @@ def test_systems_of_several_seeds_are_compared_over_seeds() -> None:
     opening = found(tree)
     assert opening.differences
     (pair,) = opening.differences.pairs
-    assert pair.over_seeds
+    assert pair.difference.tested.over_seeds
     assert f"{A} reaches RSUM 590.0 ± 10.0 over 3 seeds on" in opening.sentence
 
 
@@ -191,20 +191,62 @@ def explored(names: list[str], ranks: list[list[float]]) -> dict[str, Any]:
     }
 
 
-def test_the_query_is_the_one_that_gains_most_and_says_how_many_gain() -> None:
+def test_the_query_is_the_one_whose_reciprocal_rank_rises_most() -> None:
+    """From 2 to 1, and not from 45 to 37; first A, the next system, then B, the first; what else
+    changes is counted, and the choice is said as it is.
+    """
     tree = entry(A, ranked(0)) | entry(B, ranked(30))
     names = list(tree)
-    data = explored(names, [[1, 1, 2.5, 1], [1, 4, 1, 2]])
+    counts = f"Of all 5 captions, {A} ranks the right image of {{}} better than {B}, of {{}} worse and of {{}} alike."
+    cases = {
+        "rises most, from rank 2 to rank 1": ([37, 1, 1, 2, 9], [45, 2, 1, 1, 9], 1, (2, 1, 2)),
+        "falls most, from rank 1 to rank 4": ([1, 4, 9, 1, 1], [1, 1, 7, 1, 1], 1, (0, 2, 3)),
+        "the first caption by its SHA-256 digest": ([1] * 5, [1] * 5, None, (0, 0, 5)),
+    }
+    for how, (first, second, chosen, of_all) in cases.items():
+        query = found(tree, explored(names, [first, second])).query
+        assert query
+        assert how in query.how
+        assert query.how.endswith(counts.format(*of_all))
+        assert [answer.system for answer in query.answers] == [B, A]
+        if chosen is not None:
+            assert query.caption == f"caption {chosen}"
+            assert [answer.rank for answer in query.answers] == [
+                str(second[chosen]),
+                str(first[chosen]),
+            ]
+            shown = [answer.candidates[0].is_right for answer in query.answers]
+            assert shown == [second[chosen] == 1, first[chosen] == 1]
+    data = explored(names, [[37, 1, 1, 2, 9], [45, 2, 1, 1, 9]])
+    data["t2i"] = data["t2i"][::4]
     query = found(tree, data).query
     assert query
-    assert query.caption == "caption 1"
-    assert [(answer.system, answer.rank) for answer in query.answers] == [(A, "1"), (B, "4")]
-    assert [answer.candidates[0].is_right for answer in query.answers] == [True, False]
-    assert query.how.endswith("of all 4 captions, 2 gain, 1 lose, and 1 rank the same.")
+    assert "among the 2 captions whose candidates are kept, from rank 45 to rank 37" in query.how
     alone = found(entry(A, ranked(0)), explored(names[:1], [[1, 1, 2.5, 1]]))
     assert alone.query
     assert alone.query.how.startswith("Not picked by hand")
     assert alone.recalls  # in the place of differences: one system has none
+
+
+def test_a_marker_is_hollow_for_a_difference_that_is_not_significant_alone() -> None:
+    """In all charts, and each caption says it."""
+    document = rendered(entry(A, ranked(1)) | entry(B, ranked(2)) | entry(C, ranked(40)))
+    systems, differences, recalls = document.findall(".//section[@id='finding']//figure")
+    markers = {
+        "Filled: measured.": (systems, ["filled"] * 3),
+        "for all 3 pairs of systems) below 0.05; hollow: not significant.": (
+            differences,
+            ["", "filled"],
+        ),
+        " Filled: measured.": (recalls, ["filled"] * 6),
+    }
+    for sentence, (figure, classes) in markers.items():
+        assert sentence in " ".join("".join(figure[0].itertext()).split())
+        circles = figure.iter("{http://www.w3.org/2000/svg}circle")
+        assert [circle.get("class") for circle in circles] == classes
+    assert "Bold: the best, and every system not significantly worse than it." in "".join(
+        systems[0].itertext()
+    )
 
 
 def test_the_opening_is_text_and_pictures_in_a_valid_page() -> None:

@@ -55,6 +55,13 @@ def test_gain_and_drop_are_taken_in_turn_the_largest_first() -> None:
     assert kept(one, other, count=8)[2:6] == [a, c, b, d]
 
 
+def test_a_gain_is_of_the_reciprocal_rank() -> None:
+    """From 2 to 1 is more than from 45 to 37."""
+    *_, a, b = ORDER
+    one, other = changed((2 * a, 45.0), (2 * b, 2.0)), changed((2 * a, 37.0))
+    assert kept(one, other, count=4)[1] == b
+
+
 def test_the_systems_compared_at_first_come_before_others() -> None:
     *_, a, b, c = ORDER
     systems = changed((2 * a, 9.0)), changed((2 * b, 8.0)), changed((2 * c, 99.0))

@@ -76,7 +76,7 @@ def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "description"),
     [
         ({"settings": {"learning_rate": 1e-3}}, "learning_rate 0.0005 and 0.001"),
         ({"settings": {"dimension": 256, "epochs": 3}}, "dimension 1024 and 256, epochs 25 and 3"),
@@ -87,14 +87,15 @@ def test_seeds_of_different_origin_stay_apart(change: dict[str, Any]) -> None:
     ],
 )
 def test_what_was_trained_otherwise_is_no_seed_of_the_same_system(
-    change: dict[str, Any], told: str
+    change: dict[str, Any], description: str
 ) -> None:
     other = system("sample", "all", seed=1, settings=change.get("settings"))
     only(other)["record"]["facts"]["members"][0] |= {
         key: value for key, value in change.items() if key != "settings"
     }
     with pytest.raises(
-        InputError, match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {told}; train"
+        InputError,
+        match=f"-s0 sample' and .*-s1 sample' are no seeds of one system: {description}; train",
     ):
         read_metrics(system("sample", "all") | other)
 
@@ -359,7 +360,7 @@ KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
 
 
 @pytest.mark.parametrize(
-    ("bert", "told"),
+    ("bert", "description"),
     [
         (BERT, ""),
         (BERT | {"hub": "google-bert/bert-base-uncased"}, ""),
@@ -391,9 +392,9 @@ KNOWN_FILE = "68d45e234eb4a928074dfd868cead0219ab85354cc53d20e772753c6bb9169d3"
         ),
     ],
 )
-def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], told: str) -> None:
+def test_any_bert_but_the_papers_is_a_stand_in(bert: dict[str, Any], description: str) -> None:
     (found,) = read_metrics(system("coco", "coco_5k", text="bert", bert=bert))
-    assert stand_ins(found.members) == [told] * bool(told)
+    assert stand_ins(found.members) == [description] * bool(description)
 
 
 def broken(**changes: Any) -> dict[str, Any]:

@@ -465,8 +465,10 @@ def test_a_found_caption_of_no_image_is_listed_by_itself() -> None:
     )
     found = np.array([[3, 1]])
     (hits,) = search._hits(table, store, True, found, np.array([[0.5, 0.25]]))
-    told = [(hit.rank, hit.similarity, hit.image_id, hit.captions, hit.found) for hit in hits]
-    assert told == [
+    descriptions = [
+        (hit.rank, hit.similarity, hit.image_id, hit.captions, hit.found) for hit in hits
+    ]
+    assert descriptions == [
         (1, 0.5, -1, ["no tree"], "no tree"),
         (2, 0.25, 5, ["a dog", "one dog"], "one dog"),
     ]

@@ -280,8 +280,8 @@ def copied(job: training.TrainingJob, tmp_path: Path) -> training.TrainingJob:
     return replace(job, source=FeatureStore(tmp_path / "region.zarr"))
 
 
-def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
-    """Change a bit of an array of the first shard, and `told`, what the ledger says of it."""
+def change(job: training.TrainingJob, array: str, in_ledger: bool = False) -> Path:
+    """Change a bit of an array of the first shard; in_ledger: also what the ledger says of it."""
     dimensions = len(job.source.layout.arrays()[array][0]) + 1  # type: ignore[attr-defined]
     file = ledger.shard_file(job.source.path, array, 0, dimensions)
     content = bytearray(file.read_bytes())
@@ -289,7 +289,7 @@ def change(job: training.TrainingJob, array: str, told: bool = False) -> Path:
     file.write_bytes(content)
     entry = ledger.read(job.source.path, 0)
     assert entry is not None
-    if told:
+    if in_ledger:
         there = shard_file.read(job.source.path, job.source.layout, 0)  # type: ignore[attr-defined]
         ledger.write(
             job.source.path, replace(entry, checksums=there.checksums, values=there.values)
@@ -312,7 +312,7 @@ def test_a_head_on_other_bytes_of_the_same_features_is_another(
     copied: training.TrainingJob, trained_head: Path
 ) -> None:
     shutil.copytree(trained_head, copied.folder)
-    change(copied, "features", told=True)
+    change(copied, "features", in_ledger=True)
     now = replace(
         copied, source=FeatureStore(copied.source.path)
     )  # a job knows its source's bytes once

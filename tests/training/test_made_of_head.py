@@ -105,8 +105,8 @@ def test_of_images_that_failed_in_extraction_those_of_its_splits_are_told(
     for splits, failed in ((["test"], 2), (["train"], 5), (["train", "test"], 7), (["val"], 0)):
         rows = np.flatnonzero(np.isin(split_of_row, splits) & done)
         made = made_of_head.of_rows(head(), scenes, source, splits, rows)
-        told = {"images without features": failed} if failed else {}
-        assert made.lacks == {**scenes.left_out, **told}
+        failures = {"images without features": failed} if failed else {}
+        assert made.lacks == {**scenes.left_out, **failures}
 
 
 def test_a_published_heads_own_network_is_no_untrained_one(scenes: Manifest) -> None:

@@ -34,7 +34,7 @@ QUESTION = Question("000000000139.jpg", ("a",), ("b",), "q")
 
 
 @pytest.mark.parametrize(
-    ("name", "held", "told"),
+    ("name", "held", "description"),
     [
         ("q.json", {"0": ENTRY}, "entries"),
         ("q.json", [ENTRY], "entries"),
@@ -70,11 +70,11 @@ QUESTION = Question("000000000139.jpg", ("a",), ("b",), "q")
     ],
 )
 def test_questions_are_recognised_by_content(
-    tmp_path: Path, name: str, held: object, told: str
+    tmp_path: Path, name: str, held: object, description: str
 ) -> None:
     found, lines = published.read(str(write(tmp_path / name, held)), None, Path())
     assert found == [QUESTION]
-    assert lines == [f"{tmp_path / name}: read as {told}, 1 question of 1 category"]
+    assert lines == [f"{tmp_path / name}: read as {description}, 1 question of 1 category"]
 
 
 def test_entries_that_cannot_be_used_are_left_out_and_counted(tmp_path: Path) -> None:

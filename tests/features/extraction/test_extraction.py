@@ -113,8 +113,8 @@ def moments_of(job: extraction.ExtractionJob, killed_at: int | None = None) -> l
         finally:
             os._exit(0)
     os.close(writing)
-    with open(reading) as told:
-        lasted = told.read()
+    with open(reading) as moments_of_child:
+        lasted = moments_of_child.read()
     _, status = os.waitpid(child, 0)
     assert lasted or os.WIFSIGNALED(status)
     passed: list[str] = json.loads(lasted or "[]")

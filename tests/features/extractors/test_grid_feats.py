@@ -213,17 +213,17 @@ def test_a_thread_of_an_image_has_a_row_of_items(engine: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("there", "told"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")]
+    ("there", "description"), [({}, "nothing"), ({"stem.conv1.weight": torch.zeros(2)}, r"\(2,\)")]
 )
 @pytest.mark.usefixtures("shallow")
 def test_weights_of_another_network_are_refused(
-    there: dict[str, torch.Tensor], told: str, tmp_path: Path
+    there: dict[str, torch.Tensor], description: str, tmp_path: Path
 ) -> None:
     torch.save({"model": there}, tmp_path / "X-101.pth")
     with pytest.raises(
         InputError,
         match=r"X-101\.pth: \d+ of \d+ arrays do not fit this ResNeXt; conv1\.weight: "
-        rf"expected \(64, 3, 7, 7\), got {told}",
+        rf"expected \(64, 3, 7, 7\), got {description}",
     ):
         grid_feats.load("resnext101_32x8d", str(tmp_path / "X-101.pth"))
 

@@ -46,7 +46,8 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
                     "RSUM": epoch["RSUM"],
                 }
                 csv_rows.append(csv_row)
-        drawing.plot_mean(axes, rsum_of_epochs, _label(heads[0]), line)
+        measured_line = {**line, "markerfacecolor": line["color"]}
+        drawing.plot_mean(axes, rsum_of_epochs, _label(heads[0]), measured_line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     drawing.legend_above(axes)
@@ -105,10 +106,13 @@ def _label(head: TrainedHead) -> str:
 
 
 def _plot_published(axes: Axes) -> None:
-    """The paper's own points; the epochs between its two panels are left open."""
+    """The paper's own points, hollow as all that is published; the epochs between its two panels
+    are left open.
+    """
     points = pd.DataFrame(published.training_curve()).set_index("epochs").reindex(range(1, 26))
     for line, column in zip(LINES, PUBLISHED.values(), strict=False):
-        axes.plot(points.index, points[column], **line)  # type: ignore[arg-type]
+        published_line = {**line, "markerfacecolor": "white"}
+        axes.plot(points.index, points[column], **published_line)  # type: ignore[arg-type]
     axes.set(xlabel="epochs trained", ylabel="RSUM, published", ylim=(300, 430))
     low = points["without_adopt"].min()
     axes.text(

@@ -25,7 +25,7 @@
 
   const rank = (query, system) => data.queries[state.way].ranks[system][query.number];
   const rankOf = { a: (query) => rank(query, state.a), b: (query) => rank(query, state.b) };
-  const gain = (query) => rankOf.a(query) - rankOf.b(query);
+  const gain = (query) => 1 / rankOf.b(query) - 1 / rankOf.a(query); // from 12 to 1 is much, from 45 to 37 is little
   const FILTERS = {
     all: ["all", () => true],
     first: ["B finds it first", (query) => rankOf.b(query) === 1],
@@ -41,8 +41,8 @@
   };
   // The first is what the page opens with.
   const SORTS = {
-    gain: ["rank gain from A to B", (one, other) => gain(other) - gain(one)],
-    drop: ["rank drop from A to B", (one, other) => gain(one) - gain(other)],
+    gain: ["rise of 1/rank from A to B", (one, other) => gain(other) - gain(one)],
+    drop: ["fall of 1/rank from A to B", (one, other) => gain(one) - gain(other)],
     worst: ["rank under B, worst first", (one, other) => rankOf.b(other) - rankOf.b(one)],
     kept: [data.whole ? "the data set" : "the data set, kept candidates first",
       (one, other) => (one.answers === null) - (other.answers === null)],

@@ -32,10 +32,10 @@ def kept_images(
     owners and ranks: by direction, the row of each query's image, int64 [Q], and its rank by
     system, float [S, Q].
 
-    A quarter are images whose queries most systems miss. Half are images whose queries gain most
-    from one system to another, in turn for every two systems (the default two first) and both
-    directions. The rest, and what a rule does not use up, are the first by the SHA-256 digests of
-    their file names.
+    A quarter are images whose queries most systems miss. Half are images for whose queries 1/rank
+    rises most from one system to another, in turn for every two systems (the default two first)
+    and both directions. The rest, and what a rule does not use up, are the first by the SHA-256
+    digests of their file names.
     """
     order = digest_order(files, np.unique(np.concatenate(list(owners))))
     systems = range(len(ranks[0]))
@@ -47,7 +47,7 @@ def kept_images(
     gains = []
     for before, after in pairs:
         for owner, of_way in zip(owners, ranks, strict=True):
-            gain = of_way[before] - of_way[after]
+            gain = 1 / of_way[after] - 1 / of_way[before]
             gains.append(_largest(owner, gain, 0.0, count))
     chosen: dict[int, None] = {}
     _keep(chosen, order, count - count // 2 - count // 4)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.metrics import STATISTICS
 from pipeline.foundation.evaluation.metrics.base import TASKS
+from pipeline.foundation.parts.errors import counted
 from pipeline.judge.tables.table import Cell, number
 from pipeline.run.report.examples import digest_order
 from pipeline.run.report.page.charts import Axis, ticks
@@ -30,7 +31,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Answer:
-    """The first images that one system finds for the caption."""
+    """The first images that one system finds for a caption."""
 
     system: str  # its name
     rank: str  # of the right image
@@ -70,13 +71,15 @@ class Differences:
 
     first: str  # its name
     pairs: Sequence[Pair]
+    family: int  # for how many pairs p is corrected
 
     @property
     def axis(self) -> Axis:
         """The axis that has all intervals and 0."""
         ends = [0.0]
         for pair in self.pairs:
-            ends += [pair.rsum["difference"], *pair.rsum["interval"]]
+            row = pair.difference.row
+            ends += [row["difference"], *row["interval"]]
         return Axis(ticks(min(ends), max(ends), 4))
 
 
@@ -110,7 +113,7 @@ def finding(
     of_first = [pair for pair in pairs_of_headlines[0] if pair.b is first]
     differences = None
     if of_first:
-        differences = Differences(first.name, of_first)
+        differences = Differences(first.name, of_first, len(pairs_of_headlines[0]))
     query = _query([*others[:1], first], explored)
     recalls = None
     if not differences or not query:
@@ -153,9 +156,9 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
     if len(pairs) > 1:
         correction = f", corrected for {len(pairs)} pairs"
     nearest = of_first[0]
-    if nearest.is_significant:
+    if nearest.difference.is_significant:
         return f"{reached}, {_more(nearest)}{correction}){networks}."
-    lower = [pair for pair in of_first if pair.is_significant]
+    lower = [pair for pair in of_first if pair.difference.is_significant]
     if not lower:
         return (
             f"No system is significantly better than the others on {where}: {first.name} is first with "
@@ -169,8 +172,8 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
 
 def _more(pair: Pair, verdict: str = "") -> str:
     """The difference with its p: "12.0 more than RG (p < 0.001", whose bracket is left open."""
-    gain = number(abs(pair.rsum["difference"])).text
-    corrected_p = pair.cells[2].text
+    gain = number(abs(pair.difference.tested.difference.value)).text
+    corrected_p = pair.difference.cells[2].text
     if not corrected_p.startswith("<"):
         corrected_p = f"= {corrected_p}"
     unbroken = f"p {corrected_p}".replace(" ", "\u00a0")
@@ -196,9 +199,23 @@ def _recalls(rows: Sequence[HeadlineRow]) -> Recalls:
     return Recalls([row.name for row in rows], recalls)
 
 
+def compared(headlines: Sequence[Headline], names: Collection[str]) -> tuple[str, str] | None:
+    """A and B that the page compares query by query: the second system of the first results, and
+    the first. names: of the systems that can be shown; None where these lack one of both.
+    """
+    if not headlines:
+        return None
+    pair = []
+    for row in reversed(headlines[0].ranked[:2]):
+        pair += [name for name in row.systems if name in names][:1]
+    if len(pair) < 2:
+        return None
+    return pair[0], pair[1]
+
+
 def _query(rows: Sequence[HeadlineRow], explored: Mapping[str, Any]) -> Query | None:
-    """The caption whose right image gains most ranks from the next system to the first; of one
-    system alone, the first caption by the digests of the captions. None where none is kept.
+    """The caption whose 1/rank rises most from the next system to the first; of one system alone,
+    the first caption by the digests of the captions. None where none is kept.
     """
     names = [system["name"] for system in explored.get("systems", ())]
     places = []
@@ -208,11 +225,12 @@ def _query(rows: Sequence[HeadlineRow], explored: Mapping[str, Any]) -> Query | 
         return None
     asked = explored["queries"]["t2i"]
     ranks = [asked["ranks"][place] for place in places]
-    kept = {answer["number"]: answer for answer in explored["t2i"]}
-    chosen, how = _chosen(ranks, kept, asked["texts"])
-    answer = kept[chosen]
+    answers_kept = {answer["number"]: answer for answer in explored["t2i"]}
+    systems = [row.name for row in rows]
+    chosen, how = _chosen(systems, ranks, answers_kept, asked["texts"])
+    answer = answers_kept[chosen]
     answers = []
-    for row, place, of_system in reversed(list(zip(rows, places, ranks, strict=True))):
+    for row, place, of_system in zip(rows, places, ranks, strict=True):
         candidates = []
         for position in answer["top"][place][:SHOWN]:
             image = explored["images"][position]
@@ -227,21 +245,41 @@ def _query(rows: Sequence[HeadlineRow], explored: Mapping[str, Any]) -> Query | 
 
 
 def _chosen(
-    ranks: Sequence[Sequence[float]], kept: Collection[int], texts: Sequence[str]
+    systems: Sequence[str],
+    ranks: Sequence[Sequence[float]],
+    kept: Collection[int],
+    texts: Sequence[str],
 ) -> tuple[int, str]:
-    """The number of the caption that is shown, and how it was chosen. ranks: of the next system and
-    the first, or of the only one.
+    """The number of the caption that is shown, and how it was chosen. systems: the names of the
+    next system and the first, or of the only one; ranks: theirs of all captions.
     """
-    if len(ranks) == 1:
-        in_order = digest_order(texts, np.array(sorted(kept), np.int64))
-        return in_order[0], "Not picked by hand: the first caption by its SHA-256 digest."
-    gains = [before - after for before, after in zip(*ranks, strict=True)]
-    chosen = max(sorted(kept), key=gains.__getitem__)
+    numbers = sorted(kept)
+    by_digest = "Not picked by hand: the first caption by its SHA-256 digest."
+    first_by_digest = digest_order(texts, np.array(numbers, np.int64))[0]
+    if len(systems) == 1:
+        return first_by_digest, by_digest
+    before, after = ranks
+    gains = [1 / new - 1 / old for old, new in zip(before, after, strict=True)]
     gained = sum(gain > 0 for gain in gains)
     lost = sum(gain < 0 for gain in gains)
+    of_all = (
+        f"Of all {counted(len(gains), 'caption')}, {systems[1]} ranks the right image of {gained:,} better "
+        f"than {systems[0]}, of {lost:,} worse and of {len(gains) - gained - lost:,} alike."
+    )
+    pick = max
+    change = "rises"
+    if max(gains[number] for number in numbers) <= 0:
+        pick = min
+        change = "falls"
+    chosen = pick(numbers, key=gains.__getitem__)
+    if not gains[chosen]:
+        return first_by_digest, f"{by_digest} {of_all}"
+    among = ""
+    if gains[chosen] != pick(gains):
+        among = f" among the {counted(len(numbers), 'caption')} whose candidates are kept"
     return chosen, (
-        f"The caption that gains most from the second system to the first; of all {len(gains):,} captions, "
-        f"{gained:,} gain, {lost:,} lose, and {len(gains) - gained - lost:,} rank the same."
+        f"Not picked by hand: 1/rank of the right image {change} most{among}, from rank "
+        f"{_rank(before[chosen])} to rank {_rank(after[chosen])}. {of_all}"
     )
 
 

@@ -71,6 +71,11 @@ class HeadlineRow:
         """Its RSUM."""
         return self.numbers[RSUM]
 
+    @property
+    def published_rsum(self) -> Cell | None:
+        """What a paper prints as its RSUM."""
+        return self.published.get(RSUM)
+
 
 @dataclass(frozen=True)
 class Headline:
@@ -115,10 +120,25 @@ class Headline:
 
     @property
     def axis(self) -> Axis:
-        """The axis that has the intervals of all rows."""
-        lowest = min(row.ends[0] for row in self.rows)
-        highest = max(row.ends[1] for row in self.rows)
-        return Axis(ticks(lowest, highest, 5))
+        """The axis that has the intervals and published numbers of all rows."""
+        ends: list[float] = []
+        for row in self.rows:
+            ends += row.ends
+            if row.published_rsum and row.published_rsum.number is not None:
+                ends.append(float(row.published_rsum.number))
+        return Axis(ticks(min(ends), max(ends), 5))
+
+    @property
+    def bold_in_short(self) -> str:
+        """What RSUMs in bold have in common; "" where none is bold."""
+        if not any(row.rsum.bold for row in self.rows):
+            return ""
+        sentence = "Bold: the best"
+        if any(row.letters for row in self.rows):
+            sentence += ", and every system not significantly worse than it"
+        if any(note.text == NEVER_BOLD for note in self.notes):
+            return f"{sentence}. {NEVER_BOLD}"
+        return f"{sentence}."
 
     @property
     def stand_ins(self) -> list[str]:

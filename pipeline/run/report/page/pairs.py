@@ -3,7 +3,8 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -13,6 +14,7 @@ from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
     compare_hits,
+    holm_factors,
 )
 from pipeline.judge.tables import compared
 from pipeline.judge.tables.bold import swaps_of
@@ -25,23 +27,75 @@ MOST = 12
 
 
 @dataclass(frozen=True)
-class Pair:
-    """Two systems and RSUM of B minus that of A, which has the smaller one."""
+class Difference:
+    """RSUM of B minus that of A, tested, and corrected for the other tests of its family."""
 
-    a: HeadlineRow
-    b: HeadlineRow
-    rsum: Mapping[str, Any]  # the difference, its interval, p, resolution and corrected p
-    over_seeds: bool  # whether interval and p are over seeds, too
+    tested: Comparison
+    holm: float  # the corrected p
+    factor: int  # what Holm's correction multiplied p by
+    family: int  # for how many tests p is corrected, itself among them
+    is_of_table: bool = True  # whether a table of results has its two systems
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its numbers as `pipeline.judge.tables.compared` reads them."""
+        measured = self.tested.difference
+        return {
+            "difference": measured.value,
+            "interval": [measured.low, measured.high],
+            "p": self.tested.p,
+            "resolution": self.tested.resolution,
+            "holm": self.holm,
+        }
 
     @property
     def cells(self) -> list[Cell]:
         """The difference with its interval, p, and the corrected p."""
-        return compared.difference(self.rsum)
+        return compared.difference(self.row)
 
     @property
     def is_significant(self) -> bool:
         """Whether the corrected p is below 5 %."""
-        return bool(self.rsum["holm"] < LEVEL)
+        return self.holm < LEVEL
+
+    @cached_property
+    def would_suffice(self) -> str:
+        """What would make it significant, "" if it is."""
+        needs = None
+        if not self.is_significant:
+            needs = self.tested.evidence.needs(LEVEL / self.factor)
+        return compared.would_suffice({"needs": needs})
+
+    def turned(self) -> "Difference":
+        """RSUM of A minus that of B, by the same test."""
+        forwards = self.tested.difference
+        backwards = replace(
+            forwards,
+            value=0.0 - forwards.value,
+            low=0.0 - forwards.high,
+            high=0.0 - forwards.low,
+        )
+        return replace(self, tested=replace(self.tested, difference=backwards))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two systems of a table, of which A has the smaller RSUM."""
+
+    a: HeadlineRow
+    b: HeadlineRow
+    # The hits of each image: of A's seeds, and of B's.
+    hits: tuple[Sequence[ImageHits], Sequence[ImageHits]]
+    difference: Difference
+
+    def of(self, a: ImageHits, b: ImageHits) -> Difference | None:
+        """The difference of two single runs, B minus A, if it is that of this pair."""
+        own_keys = [[run.key for run in runs] for runs in self.hits]
+        if own_keys == [[a.key], [b.key]]:
+            return self.difference
+        if own_keys == [[b.key], [a.key]]:
+            return self.difference.turned()
+        return None
 
 
 def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
@@ -57,24 +111,59 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
         return []
     places = list(combinations(range(len(rows)), 2))
     samples = swaps_of(len(places))
-    tested: list[Comparison] = []
+    tested = []
     for better, worse in places:
-        old = [run.folds for run in hits_of_rows[worse]]
-        new = [run.folds for run in hits_of_rows[better]]
-        tested.append(compare_hits(old, new, samples)[RSUM])
-    corrected = holm([comparison.p for comparison in tested])
+        tested.append(_tested(hits_of_rows[worse], hits_of_rows[better], samples))
     differences = []
-    for (better, worse), comparison, corrected_p in zip(places, tested, corrected, strict=True):
-        interval = comparison.difference
-        rsum = {
-            "difference": interval.value,
-            "interval": [interval.low, interval.high],
-            "p": comparison.p,
-            "resolution": comparison.resolution,
-            "holm": corrected_p,
-        }
-        differences.append(Pair(rows[worse], rows[better], rsum, comparison.over_seeds))
+    for (better, worse), difference in zip(places, _corrected(tested), strict=True):
+        hits = (hits_of_rows[worse], hits_of_rows[better])
+        differences.append(Pair(rows[worse], rows[better], hits, difference))
     return differences
+
+
+def further(
+    of_table: Sequence[Pair], asked: Sequence[tuple[ImageHits, ImageHits]]
+) -> list[Difference]:
+    """The differences of other pairs of single runs, B minus A.
+
+    A pair that the table has keeps its test and its correction. The others are corrected for those
+    of the table and for each other. of_table: all pairs of a table of results on the same queries.
+    """
+    known = [_of_table(of_table, a, b) for a, b in asked]
+    unknown = [runs for runs, difference in zip(asked, known, strict=True) if difference is None]
+    family = [pair.difference.tested for pair in of_table]
+    samples = swaps_of(len(family) + len(unknown))
+    for a, b in unknown:
+        family.append(_tested([a], [b], samples))
+    tested_here = iter(_corrected(family)[len(of_table) :])
+    differences = []
+    for difference in known:
+        if difference is None:
+            difference = replace(next(tested_here), is_of_table=False)
+        differences.append(difference)
+    return differences
+
+
+def _of_table(of_table: Sequence[Pair], a: ImageHits, b: ImageHits) -> Difference | None:
+    """The difference of two single runs that a table has."""
+    for pair in of_table:
+        difference = pair.of(a, b)
+        if difference is not None:
+            return difference
+    return None
+
+
+def _tested(a: Sequence[ImageHits], b: Sequence[ImageHits], samples: int) -> Comparison:
+    old = [run.folds for run in a]
+    new = [run.folds for run in b]
+    return compare_hits(old, new, samples)[RSUM]
+
+
+def _corrected(tested: Sequence[Comparison]) -> list[Difference]:
+    """Correct the p of a family's tests for each other."""
+    chances = [comparison.p for comparison in tested]
+    corrections = zip(tested, holm(chances), holm_factors(chances), strict=True)
+    return [Difference(*corrected, family=len(tested)) for corrected in corrections]
 
 
 def _hits(row: HeadlineRow, protocol: str, metrics: Mapping[str, Result]) -> Sequence[ImageHits]:

@@ -23,7 +23,7 @@ from pipeline.run.report.page.finding import Finding
 from pipeline.run.report.page.headline import COLUMNS, Headline
 from pipeline.run.report.page.identity import Identity
 from pipeline.run.report.page.pairs import Pair
-from pipeline.run.report.page.systems import Effect, SystemHubs
+from pipeline.run.report.page.systems import Effect, SystemHubs, corrected_for
 
 
 def failures(stores: Mapping[str, Path]) -> list[dict[str, Any]]:
@@ -90,6 +90,7 @@ def render(page: Page) -> str:
         known,
         page=page,
         columns=COLUMNS,
+        corrected_for=corrected_for,
         policy=policy(style, *scripts),
         style=Markup(style),
         scripts=list(map(Markup, scripts)),

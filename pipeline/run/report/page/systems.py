@@ -3,18 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.retrieval import Protocol, protocol as protocol_named
-from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.evaluation.metrics import evaluate
+from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.foundation.evaluation.statistics.hubness import Hubness, hubness
+from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.fuse import fuse
 from pipeline.judge.systems.scores.system import System
-from pipeline.judge.tables import compared
 from pipeline.judge.tables.table import Cell, number
 from pipeline.run.report import names
+from pipeline.run.report.page.pairs import Difference, Pair, further
 
 
 class Part(NamedTuple):
@@ -22,23 +23,8 @@ class Part(NamedTuple):
 
     name: str  # the member's feature
     alone: Cell  # RSUM of the member by itself
-    # The contrast of the other members' mean and the ensemble, see `statistics.contrast`.
-    found: dict[str, Any]
-
-    @property
-    def without(self) -> Cell:
-        """RSUM of the ensemble without it."""
-        return compared.mean(self.found["RSUM"], "a")
-
-    @property
-    def cells(self) -> list[Cell]:
-        """What it adds, p, and the corrected p."""
-        return compared.difference(self.found["RSUM"])
-
-    @property
-    def would_suffice(self) -> str:
-        """What would make the difference significant, "" for one that is."""
-        return compared.would_suffice(self.found["RSUM"])
+    without: Cell  # RSUM of the mean of the other members
+    difference: Difference  # RSUM of the ensemble minus that of the others' mean
 
 
 @dataclass(frozen=True)
@@ -55,57 +41,100 @@ class Effect:
         """The largest absolute end of an interval, which is the scale of the drawing."""
         interval_ends = []
         for part in self.parts:
-            rsum = part.found["RSUM"]
-            interval_ends += [abs(rsum["difference"]), *map(abs, rsum["interval"])]
+            row = part.difference.row
+            interval_ends += [abs(row["difference"]), *map(abs, row["interval"])]
         return max(interval_ends) or 1.0
+
+
+class _Measured(NamedTuple):
+    """The mean of some members."""
+
+    protocol: str
+    rsum: float
+    hits: ImageHits  # of each image
 
 
 def effects(
     ensembles: Mapping[str, Mapping[str, Path]],
     protocol: str | Protocol,
     settings: Evaluate,
+    tables: Sequence[Sequence[Pair]] = (),
     judged: Callable[[System], System] = lambda pool: pool,
     progress: Callable[[str], object] = lambda what: None,
 ) -> list[Effect]:
-    """Measure what each member adds to ensembles of two or more members."""
+    """Measure what each member adds to ensembles of two or more members. tables: the pairs of each
+    table of results.
+    """
     stores: dict[Path, System] = {}
     for parts in ensembles.values():
         for path in parts.values():
             stores[path] = System.open(path).check()
-    metrics_of_members: dict[frozenset[Path], Metrics] = {}
+    measured_before: dict[frozenset[Path], _Measured] = {}
 
-    def measured(paths: Sequence[Path]) -> Metrics:
+    def measured(paths: Sequence[Path]) -> _Measured:
         members_key = frozenset(paths)
-        if members_key not in metrics_of_members:
+        if members_key not in measured_before:
             progress(" + ".join(path.stem for path in paths))
             pool = judged(fuse([stores[path] for path in paths]))
-            metrics_of_members[members_key] = evaluate(
+            metrics = evaluate(
                 pool.scores, pool.truth, protocol, block_megabytes=settings.block_megabytes
             )
-        return metrics_of_members[members_key]
+            hits = ImageHits(pack(metrics, pool.image_ids, pool.caption_ids))
+            measured_before[members_key] = _Measured(metrics.protocol, metrics.rsum, hits)
+        return measured_before[members_key]
 
-    members_of_ensembles = {
-        name: list(parts.items()) for name, parts in ensembles.items() if len(parts) > 1
-    }
-    pairs = []
-    for members in members_of_ensembles.values():
+    several = {name: [*parts.items()] for name, parts in ensembles.items() if len(parts) > 1}
+    asked = []
+    for members in several.values():
         paths = [path for _, path in members]
         for path in paths:
-            ensemble_without = measured([other for other in paths if other != path])
-            pairs.append(([ensemble_without], [measured(paths)]))
-    # All are shown together.
-    contrasts = iter(contrast.together(pairs, settings.resamples, settings.seed))
+            others = [other for other in paths if other != path]
+            asked.append((measured(others).hits, measured(paths).hits))
+    differences = iter(further(_of_same_queries(tables, asked), asked))
     effects = []
-    for name, members in members_of_ensembles.items():
-        whole_ensemble = measured([path for _, path in members])
+    for name, members in several.items():
+        paths = [path for _, path in members]
+        whole_ensemble = measured(paths)
         added_by_members = []
         for member, path in members:
-            alone = measured([path])
-            added_by_members.append(Part(member, number(alone.rsum), next(contrasts)))
-        rules = protocol_named(protocol)
+            others = [other for other in paths if other != path]
+            alone = number(measured([path]).rsum)
+            without = number(measured(others).rsum)
+            added_by_members.append(Part(member, alone, without, next(differences)))
         rsum = number(whole_ensemble.rsum)
-        effects.append(Effect(name, rules.name, rsum, added_by_members))
+        effects.append(Effect(name, whole_ensemble.protocol, rsum, added_by_members))
     return effects
+
+
+def _of_same_queries(
+    tables: Sequence[Sequence[Pair]], asked: Sequence[tuple[ImageHits, ImageHits]]
+) -> Sequence[Pair]:
+    """The pairs of the table of results on the queries of these runs; () if there is none."""
+    queries = {b.queries for _, b in asked}
+    for pairs in tables:
+        if pairs and {pairs[0].hits[0][0].queries} == queries:
+            return pairs
+    return ()
+
+
+def corrected_for(effects: Sequence[Effect]) -> str:
+    """For which tests Holm corrects p in the rows of these ensembles, in words."""
+    differences = []
+    for effect in effects:
+        differences += [part.difference for part in effect.parts]
+    others = [difference for difference in differences if not difference.is_of_table]
+    if not others:
+        return "all pairs of systems there"
+    here = f"the {counted(len(others), 'difference')}"
+    in_table = counted(others[0].family - len(others), "pair")
+    if len(others) < len(differences):
+        return (
+            f"all pairs of systems there; {here} of this section that the results do not have, for "
+            f"those {in_table} and each other"
+        )
+    if others[0].family == len(others):
+        return f"{here} of this section"
+    return f"{here} of this section and the {in_table} of systems under Results"
 
 
 class SystemHubs(NamedTuple):

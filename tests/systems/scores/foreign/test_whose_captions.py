@@ -388,8 +388,8 @@ def test_the_manifests_order_is_said_and_refused_where_the_file_has_another(
     unlike = {"x": images, "labels": images[::-1] + 99, "order": np.arange(4)[::-1], "caps": images}
     np.savez(tmp_path / "a.npz", **scores, **unlike)
     assert "not used: x int64 [4], labels" in opened(tmp_path, "a.npz", columns).read_as
-    told = {"image_ids": images[::-1], "text_image_ids": images[owner]}
-    np.savez(tmp_path / "a.npz", **scores, **told)
+    ids = {"image_ids": images[::-1], "text_image_ids": images[owner]}
+    np.savez(tmp_path / "a.npz", **scores, **ids)
     assert opened(tmp_path, "a.npz", columns).image_ids.tolist() == images[::-1].tolist()
 
 
