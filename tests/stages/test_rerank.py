@@ -241,7 +241,8 @@ def test_what_changed_is_refused_and_what_is_done_is_kept(
     )
     assert (
         f"is reranked with scores of an older {G} than the current one; run `pipeline rerank --retriever {R} "
-        f"--with {G} --k 5 --name {NEW}` again" in refused("evaluate", *run)
+        f"--with {G} --k 5 --protocol all --if-changed redo --dataset sample` again"
+        in refused("evaluate", *run)
     )
     assert pipeline(*RERANK, "--k", "5", "--if-changed", "redo")[0] == 0
     assert measured(pipeline, NEW)
@@ -341,9 +342,9 @@ def test_k_and_the_weight_are_chosen_on_val_and_used_on_test(
 def test_the_command_that_makes_a_system_again_names_its_scorer(
     scorer: dict[str, str], asked: str
 ) -> None:
-    made = invented_facts.reranked(Unknown(), retriever=R, scorer=scorer)
-    command = f"rerank --retriever {R} --with {asked} --k 20 --name mine"
-    assert made.made_again("mine")[1] == command
+    made = invented_facts.reranked(Unknown(), retriever=R, scorer=scorer, named=True)
+    command = f"rerank --retriever {R} --with {asked} --k 20 "
+    assert made.made_again("mine")[1].startswith(command)
 
 
 def test_of_equally_good_choices_the_fewest_candidates_and_the_least_weight(

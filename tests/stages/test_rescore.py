@@ -91,8 +91,8 @@ def test_an_older_source_is_refused(refused: Callable[..., str]) -> None:
         store.made_from.changed(untrained=["grid"]),
     )
     assert (
-        f"is made of an older {RG} than the current one; run `pipeline rescore {RG} --by csls`"
-        in refused("evaluate", *RUN)
+        f"is made of an older {RG} than the current one; run `pipeline rescore {RG} --by csls --dataset "
+        "sample` again" in refused("evaluate", *RUN)
     )
 
 

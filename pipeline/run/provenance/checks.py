@@ -136,6 +136,7 @@ def _made_again(store: System, link: walk.Link) -> str:
     made = store.made_from
     if isinstance(made, MadeOfOthers):
         what, again = made.made_again(store.name)
+        again += made.where
     elif link.kind == walk.HEAD:
         return (
             f"{link.path}: is not the head that was scored; run `pipeline score` again for {name}, then `pipeline "

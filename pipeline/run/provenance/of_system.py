@@ -130,8 +130,8 @@ def _of_reranked(store: System, pool: System, scorer: PairScorer) -> Made:
     if request.tune:  # the record alone says what was chosen
         chosen = {"k": record.k, "weight": record.weight, "tuned": record.tuned}
         request = request.model_copy(update=chosen)
-    datasets = [distractors.made_from.dataset for distractors in pool.pools[1:]]
-    return records.made_from(store.kind.retriever, scorer, record.scorer.place, request, datasets)
+    place = record.scorer.place
+    return records.made_from(store.kind.retriever, scorer, place, request, pool.pools[1:])
 
 
 def _size(store: System) -> str:

@@ -277,7 +277,12 @@ def recorded(retriever: Any, **of_scorer: Any) -> Reranked:
         tuned={"split": "val"},
     )
     system: Any = SimpleNamespace(name="retriever", made_from=retriever)
-    return made_from(system, scorer, "place", request, ["other"])
+    store: Any = SimpleNamespace(
+        name="far",
+        made_from=invented_facts.of_head(dataset="other"),
+        reference=SimpleNamespace(kind="vectors"),
+    )
+    return made_from(system, scorer, "place", request, [store])
 
 
 def test_a_reranked_system_has_the_members_and_features_of_both_each_once() -> None:
@@ -295,6 +300,7 @@ def test_a_reranked_system_has_the_members_and_features_of_both_each_once() -> N
     assert (made.scorer.options, made.scorer.place) == ({"depth": 2}, "place")
     assert (made.k, made.combine, made.weight, made.logits) == (2, "add", 0.5, True)
     assert (made.distractors, made.tuned) == (["other"], {"split": "val"})
+    assert made.pools == ["embeddings/other/far.zarr"]
 
 
 def test_a_role_is_the_heads_their_fusion_and_what_was_done_to_their_scores() -> None:

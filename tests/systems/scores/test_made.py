@@ -140,17 +140,13 @@ def test_the_command_that_makes_a_system_again_is_the_one_that_made_it() -> None
             "rescore source --by nnn --bank test",
         ),
         (
-            invented_facts.reranked(head),
-            "rerank --retriever retriever --with another --k 20 --name mine",
+            invented_facts.reranked(head, named=True),
+            "rerank --retriever retriever --with another --k 20 --protocol all --name mine --if-changed redo",
         ),
+        (invented_facts.reranked(head), "rerank --if-changed redo"),  # an entry of run.rerank
         (
-            invented_facts.reranked(head, **by_head),
-            "rerank --retriever retriever --with cross:ce --k 20 --name mine",
-        ),
-        (
-            invented_facts.reranked(head, k="all", combine="norm_add", weight=0.35),
-            "rerank --retriever retriever --with another --k all --combine norm_add --weight 0.35 "
-            "--name mine",
+            invented_facts.reranked(head, named=True, **by_head),
+            "rerank --retriever retriever --with cross:ce --k 20 --protocol all --name mine --if-changed redo",
         ),
     ):
         assert made.made_again("mine")[1] == command

@@ -1,13 +1,15 @@
 """The facts of a reranked system, see `scores.made`. torch is not loaded."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from pipeline.foundation.files.digest import digest
 from pipeline.foundation.parts.errors import refusing
-from pipeline.judge.systems.requests import RerankRequest
+from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.requests import EmbedRequest, RerankRequest
 from pipeline.judge.systems.reranking.base import PairScorer, identity
 from pipeline.judge.systems.scores.made import Facts, Folds, Member, Reranked, Scorer
 from pipeline.judge.systems.scores.system import System
@@ -31,12 +33,12 @@ def made_from(
     scorer: PairScorer,
     place: str,
     request: RerankRequest,
-    distractors: Sequence[str] = (),
+    distractors: Sequence[System] = (),
 ) -> Reranked:
     """Compose the facts of a system that is made of a retriever and a scorer.
 
     place: the scorer's name, or where its files are. request: with the k, combination and weight
-        that were chosen. distractors: their data sets.
+        that were chosen. distractors: their stores.
     """
     made = retriever.made_from
     of_scorer = _of_scorer(scorer, place)
@@ -61,9 +63,19 @@ def made_from(
         features={**made.features, **of_scorer.features},
         untrained=list(untrained),
         members=[*made.members, *further_members],
-        distractors=list(distractors),
+        distractors=[store.made_from.dataset for store in distractors],
+        pools=[_place(store).as_posix() for store in distractors],
         tuned=request.tuned or {},
+        index=request.index,
     )
+
+
+def _place(store: System) -> Path:
+    """Where a store of distractors is, as seen from the root."""
+    made = store.made_from
+    if store.reference.kind == EmbedRequest.kind:
+        return Paths(Path()).encoded(made.dataset, store.name)
+    return Paths(Path()).similarity(made.dataset, store.name, str(made.split))
 
 
 def _of_scorer(scorer: PairScorer, place: str) -> _AsOfSystem:

@@ -88,9 +88,8 @@ class Job:
         """Compose the facts of the system; `tuned` says how k and `how` were chosen, if they
         were.
         """
-        datasets = [store.made_from.dataset for store in self.distractors]
         request = self.request(tuned, scorer)
-        return made_from(self.retriever, scorer, self.scorer[1], request, datasets)
+        return made_from(self.retriever, scorer, self.scorer[1], request, self.distractors)
 
     def source_of(self, images: int, captions: int) -> PairSource:
         """The source that pairs the images of one of the pool's data sets with the captions of

@@ -64,7 +64,7 @@ def tune(
             best = k, how
     assert best is not None
     k, how = best
-    return k, how, {"split": "val", "tried": tried, "RSUM": best_rsum}
+    return k, how, {"split": "val", "tried": tried, "largest": record.k, "RSUM": best_rsum}
 
 
 def _rsum(

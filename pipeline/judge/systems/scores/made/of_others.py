@@ -1,11 +1,12 @@
 """The facts of what is made of other systems' scores: ensembles, corrected and reranked systems."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, SerializeAsAny, TypeAdapter
 
+from pipeline.foundation.evaluation.retrieval import PROTOCOLS
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import system_name
 from pipeline.judge.systems.scores.made.base import Folds, Made, Unknown
@@ -23,6 +24,14 @@ class MadeOfOthers(Made, ABC):
         Returns:
             How, in words, and the command that makes it again.
         """
+
+    @property
+    def where(self) -> str:
+        """The options by which that command makes it for the same data set and split."""
+        options = f" --dataset {self.dataset}"
+        if self.split != "test":
+            options += f" -S score.split={self.split}"
+        return options
 
     def refuse_vectors(self, name: str, verb: str) -> None:
         """Refuse it where vectors are needed, with an `InputError`, see `Made.refuse_vectors`."""
@@ -109,7 +118,7 @@ class Ensemble(MadeOfOthers):
             command += f" --member {member}"
         if len(set(self.fusion.weights)) > 1:
             for weight in self.fusion.weights:
-                command += f" --weight {weight:g}"
+                command += f" --weight {weight}"
         if self.fusion.method != "mean":
             command += f" --fusion {self.fusion.method}"
         if self.left_out:
@@ -210,8 +219,10 @@ class Reranked(OfAnother):
     untrained: list[str]
     members: list[Member]
     distractors: list[str] = Field(default_factory=list)  # The data sets of the distractors
+    pools: list[str] = Field(default_factory=list)  # Their stores, as seen from the root
     # How k and the weight were chosen on val; {} if they were given.
     tuned: dict[str, Any] = Field(default_factory=dict)
+    index: str | None = None  # What found candidates by vectors; None for the retriever's scores
 
     @property
     def step(self) -> dict[str, Any]:
@@ -231,10 +242,40 @@ class Reranked(OfAnother):
 
     def made_again(self, name: str) -> tuple[str, str]:
         """Name the command that reranks the retriever again, see `MadeOfOthers.made_again`."""
-        command = f"rerank --retriever {self.retriever} --with {self.scorer.asked} --k {self.k}"
-        if self.combine != "scorer":
-            command += f" --combine {self.combine} --weight {self.weight:g}"
-        return "reranked with scores", f"{command} --name {name}"
+        how = "reranked with scores"
+        by_default = f"{self.retriever}+rerank"
+        if not self.named and name != by_default:  # an entry of the settings' run.rerank
+            return how, "rerank --if-changed redo"
+        command = f"rerank --retriever {self.retriever} --with {self.scorer.asked}"
+        command += "".join(f" --{option}" for option in self._options())
+        if name != by_default or self.named:
+            command += f" --name {name}"
+        return how, f"{command} --if-changed redo"
+
+    def _options(self) -> Iterator[str]:
+        """The options of `pipeline rerank` that its scores depend on."""
+        if "on" in self.tuned:
+            yield f"tuned-on similarities/{self.dataset}/val/{self.tuned['on']}.zarr"
+        elif self.tuned:
+            yield f"k {self.tuned['largest']}"
+            yield f"combine {self.combine}"
+            yield "tune"
+        else:
+            yield f"k {self.k}"
+            if self.combine != "scorer":
+                yield f"combine {self.combine}"
+                yield f"weight {self.weight}"
+        if self.distractors:
+            for store in self.pools:
+                yield f"distractors {store}"
+        elif self.protocol.name in PROTOCOLS:
+            yield f"protocol {self.protocol.name}"
+        else:
+            yield f"folds {self.protocol.folds}"
+        if self.training_data != self.dataset:
+            yield f"trained-on {self.training_data}"
+        if self.index is not None:
+            yield f"index {self.index}"
 
 
 _OF_ANY_KIND: TypeAdapter[Made] = TypeAdapter(
