@@ -155,7 +155,7 @@ def parted_over_images(systems: int, images: int, sets: int) -> float:
             ).astype(np.float64)
             for _ in range(systems)
         ]
-        p = chances([[FoldHits(each, queries)] for each in hits], SWAPS, number)[:, :, -1]
+        p = chances([[[FoldHits(each, queries)]] for each in hits], SWAPS, number)[:, :, -1]
         parted += _parted(p, [float(each.sum()) for each in hits])
     return 100 * parted / sets
 

@@ -102,7 +102,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 notes_on_systems += [(system.name, note) for note in notes]
                 if row.series:
                     numbers |= {"series": row.series, "seed": row.seed}
-                contender = Contender(ImageHits(pool.hits[0]), pool.pool.made_from.competes)
+                contender = Contender((ImageHits(pool.hits[0]),), pool.pool.made_from.competes)
                 title = pool.pool.name
                 if options.per_query:
                     of_queries = ""

@@ -77,7 +77,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     for name, entry in entries.items():
         described = _described(name, entry.made)
         for by, numbers in entry.numbers.items():
-            contender = Contender(ImageHits(entry.hits[by]), entry.made.competes)
+            contender = Contender((ImageHits(entry.hits[by]),), entry.made.competes)
             rows.append((name, described | numbers | {"contender": contender}))
     print_numbers(rows, options.output, settings)
     unwritten.refuse()

@@ -91,19 +91,21 @@ def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_
     hits = [
         ImageHits(next(iter(row(NAMES[0], part).values()))["image_hits"]["all"]) for part in wrong
     ]
-    tested = {index: bold.TestedColumn(each, RSUM) for index, each in enumerate(hits)}
+    tested = {index: bold.TestedColumn((each,), RSUM) for index, each in enumerate(hits)}
     numbers = dict.fromkeys(tested, Decimal("5.0"))
     assert bold.Emphasis().bold(numbers, tested) == {0, 1}
     assert bold.Emphasis().bold({0: numbers[0], 2: numbers[2]}, tested) == set()
 
 
-@pytest.mark.parametrize("changed", ["one has no hits", "one has seeds", "one has other images"])
+@pytest.mark.parametrize(
+    "changed", ["one has no hits", "one seed has no hits", "one has other images"]
+)
 def test_the_best_alone_and_no_claim_where_a_row_cannot_be_tested(changed: str) -> None:
     found = three()
     if changed == "one has no hits":
         found |= row(NAMES[2], THREE[2], kept=False)
-    elif changed == "one has seeds":
-        found |= row(NAMES[0], THREE[0], seed=1)
+    elif changed == "one seed has no hits":
+        found |= row(NAMES[0], THREE[0], seed=1, kept=False)
     else:
         hits = next(iter(row(NAMES[1], THREE[1], images=IMAGES - 1).values()))["image_hits"]
         found[list(found)[1]]["image_hits"] = hits
@@ -125,7 +127,7 @@ def test_columns_without_a_test_are_named_in_the_caption() -> None:
     request = TableRequest(rows="measured", metrics=("R@1", "MeanR", "RSUM"))
     (panel,) = built("vse2ad_table3", three(), request).panels
     assert TESTED in panel.caption
-    assert "Where nothing can be tested (systems of several seeds, " in panel.caption
+    assert "Where nothing can be tested (numbers without hits of each image), " in panel.caption
     ranks = [
         [bool(each.cells[at].bold) for group in panel.groups for each in group.rows]
         for at, column in enumerate(panel.columns)

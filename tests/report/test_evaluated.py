@@ -88,6 +88,9 @@ def test_seeds_are_averaged_with_their_spread() -> None:
         lines = [line.strip("| ") for line in rows_of_text]
         (row,) = [line for line in lines if line.startswith("net ")]
         assert row.replace("*", "").endswith(mean)
+        (single,) = [line for line in lines if line.startswith("net-s4 ")]
+        as_single = re.sub(r" ± [\d.]+", "", row)
+        assert len(as_single.split()) == len(re.sub(r" \[.*?\]", "", single).split())
         assert not any(line.startswith("mine-") for line in lines)
         assert [
             any(line.startswith(name) for line in lines) for name in ("net-s4", "net-s0", "a copy")
@@ -122,7 +125,7 @@ def test_a_mean_over_seeds_has_its_interval_in_the_long_form() -> None:
     for seed in (0, 1):
         of_seed = metrics.as_dict() | {"interval": interval(metrics), "seed": seed}
         of_seed["series"] = evaluated.Series("net", "digest")
-        of_seed["contender"] = Contender(ImageHits(pack(metrics, ids, ids)))
+        of_seed["contender"] = Contender((ImageHits(pack(metrics, ids, ids)),))
         runs.append((f"net-s{seed}", of_seed))
     (line,) = evaluated.told_over_seeds(runs)
     low, high = interval(metrics)["RSUM"]

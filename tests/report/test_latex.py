@@ -15,7 +15,7 @@ from invented import built, of_everything
 from pylatexenc.latexwalker import LatexWalker
 
 from pipeline.foundation.parts.errors import InputWarning
-from pipeline.judge.tables import latex
+from pipeline.judge.tables import latex, markdown
 from pipeline.judge.tables.fitting import ACL, CENTIMETRE, Paper
 from pipeline.judge.tables.latex import FITTED, escape, preview, to_latex
 from pipeline.judge.tables.table import (
@@ -53,7 +53,10 @@ def parses(source: str) -> None:
 
 def widths(source: str) -> set[int]:
     """Cells in the rows of one tabular, and columns of its definition."""
-    defined = re.sub(r"@\{\}|\[.*?\]|>\{.*?\}|\{.*?em\}", "", source.split("\n")[0][1:-1])
+    bracketed = r"\[(?:[^][{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\]"
+    defined = re.sub(
+        rf"@\{{\}}|{bracketed}|>\{{.*?\}}|\{{.*?em\}}", "", source.split("\n")[0][1:-1]
+    )
     body = source.split(r"\toprule")[1].split(r"\bottomrule")[0]
     found = {len(defined)}
     for line in re.findall(r"^(.*) \\\\", body, re.M):
@@ -190,8 +193,8 @@ def test_bold_has_its_colour() -> None:
 def test_numbers_stand_below_each_other_and_deviations_beside_them() -> None:
     source = to_latex(of_everything("vse2ad_table1"))
     assert "S[table-format=2.1]" in source
-    assert r" & 50.0 & \fontsize{7}{7}\selectfont\,$\pm$\,0.0 &" in source
-    assert "{{--}}" in to_latex(built("vse2ad_table2", {}))
+    assert r" & {50.0{\fontsize{7}{7}\selectfont\,$\pm$\,0.0}} &" in source
+    assert "& {--} " in to_latex(built("vse2ad_table2", {}))
 
 
 @pytest.mark.slow
@@ -332,17 +335,33 @@ def test_what_pdflatex_cannot_set_is_said_with_what_can() -> None:
     assert latex.figure("dogs", "Nearest to a café.", False).startswith("% Needs")
 
 
-def test_rules_below_headings_are_as_wide_as_the_columns_that_latex_sets() -> None:
+def test_a_mean_over_seeds_is_one_cell_below_the_same_headings_as_a_single_number() -> None:
+    """In LaTeX and Markdown; its digits are below those of others."""
     columns = (
         Column("Model", kind="text"),
         *(Column(name, (above,)) for above in ("Flickr", "COCO") for name in ("R@1", "R@5")),
     )
-    spread = Cell(Decimal("1.0"), spread=Decimal("0.1"))
-    rows = (TableRow((Cell("a"), spread, Cell(Decimal(2)), spread, spread)),)
-    source = to_latex(Table("t", (Panel(columns, (RowGroup(rows),)),)))
-    headed = re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(?:Flickr|COCO)\}", source)
-    assert headed == ["3", "4"]  # what follows a number has a column of its own
-    assert re.findall(r"rule(?:\(lr\))?\{(\d-\d)\}", source) == ["2-4", "5-8"]
+    wide = Cell(Decimal("70.8"), spread=Decimal("10.3"), bold="blue")
+    narrow = Cell(Decimal("-7.8"), spread=Decimal("0.3"), marks=("a",))
+    after = Cell(Decimal("1.0"), interval=(Decimal("0.5"), Decimal("1.5")), is_difference=True)
+    plain = Cell(Decimal("12.5"))
+    rows = (
+        TableRow((Cell("three seeds"), wide, after, wide, wide)),
+        TableRow((Cell("one run"), plain, plain, plain, plain)),
+        TableRow((Cell("others"), narrow, Cell("–"), narrow, Cell(Decimal(3), is_factor=True))),
+    )
+    panel = Panel(columns, (RowGroup(rows),), notes=(Note("doubt", "a"),))
+    table = Table("t", (panel,))
+    source = to_latex(table)
+    parses(source)
+    assert widths(source.split(r"\begin{tabular}")[1]) == {5}
+    assert re.findall(r"\\multicolumn\{(\d)\}\{c\}\{(?:Flickr|COCO)\}", source) == ["2", "2"]
+    assert re.findall(r"rule(?:\(lr\))?\{(\d-\d)\}", source) == ["2-3", "4-5"]
+    small = r"\fontsize{7}{7}\selectfont\,$\pm$\,"
+    assert rf"& {{{{\color{{blue}}\bfseries 70.8}}{{{small}10.3}}}} &" in source
+    assert rf"& {{\phantom{{0}}$-$7.8{{{small}0.3\phantom{{0}}}}\rlap" in source
+    lines = markdown.rows(panel).splitlines()
+    assert {line.count("|") for line in lines} == {6}
 
 
 @pytest.mark.parametrize(

@@ -551,10 +551,10 @@ def test_systems_that_no_head_made_have_the_section_of_their_making() -> None:
 def test_a_language_is_tested_by_its_own_hits() -> None:
     kept = {"queries": "whole", "languages": {"de": {"queries": "de"}, "en": {"queries": "en"}}}
     found = _tested(kept)
-    assert found[RSUM].hits.queries == "whole"
+    assert found[RSUM].runs[0].queries == "whole"
     for language in ("de", "en"):
         column = found[Statistic(language, "mR")]
-        assert (column.hits.queries, column.statistic) == (language, RSUM)
+        assert (column.runs[0].queries, column.statistic) == (language, RSUM)
     assert _tested({}) == {}
 
 

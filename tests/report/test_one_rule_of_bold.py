@@ -1,11 +1,13 @@
 """One rule of bold in all outputs of the same systems: the best, and every system not significantly
 worse than it; none where that is all of them, and where there is one row.
 
-What is bold is compared with randomisation tests by NumPy alone, on matrices of scores.
+What is bold is compared with tests by NumPy alone, on matrices of scores: of single runs and of
+several seeds.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +24,7 @@ from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.judge.tables import latex, markdown
 from pipeline.judge.tables.bold import PUBLISHED, Contender
+from pipeline.judge.tables.evaluated import Series
 from pipeline.judge.tables.table import TableRequest, TableRow
 from pipeline.run.report import rows as rows_of_papers
 
@@ -37,15 +40,32 @@ Marked = list[set[int]]
 
 
 def matrices() -> list[np.ndarray]:
-    generator = np.random.default_rng(18)
+    return [of_seeds[0] for of_seeds in seeds_of(1, 18)]
+
+
+def seeds_of(count: int, draw: int) -> list[list[np.ndarray]]:
+    """The scores of each system's seeds."""
+    generator = np.random.default_rng(draw)
     owner = np.repeat(np.arange(IMAGES), CAPTIONS)
     right = np.arange(IMAGES)[:, None] == owner
     common = generator.normal(size=right.shape)
-    found = []
+    systems = []
     for signal in SIGNALS:
-        noise = 0.7 * common + 0.7 * generator.normal(size=right.shape)
-        found.append(signal * right + noise)
-    return found
+        seeds = []
+        for _ in range(count):
+            noise = 0.7 * common + 0.7 * generator.normal(size=right.shape)
+            seeds.append(signal * right + noise)
+        systems.append(seeds)
+    return systems
+
+
+# The scores of the systems of `NAMES`: of one run each, of three seeds each, and of three seeds but
+# for the last system, which `compare` tests by images alone.
+CASES = {
+    "one run each": seeds_of(1, 18),
+    "three seeds each": seeds_of(3, 53),
+    "seeds and one run": [*seeds_of(3, 53)[:-1], seeds_of(3, 53)[-1][:1]],
+}
 
 
 def hits(scores: np.ndarray) -> np.ndarray:
@@ -63,24 +83,60 @@ def hits(scores: np.ndarray) -> np.ndarray:
     return np.hstack([six, six.sum(1, keepdims=True)])
 
 
+# Of 50,000 random swaps.
+SIGNS = np.random.default_rng(1).choice([-1.0, 1.0], (50_000, IMAGES))
+
+
+def by_images(one: np.ndarray, other: np.ndarray) -> float:
+    """The p of the randomisation test over images."""
+    apart = one - other
+    swapped = np.abs((SIGNS @ apart) / IMAGES)
+    return float((swapped >= abs(apart.mean()) - 1e-9).mean())
+
+
+def by_seeds(one: np.ndarray, other: np.ndarray, most: float) -> float:
+    """The p of Welch's test of two systems, [seeds, images] each, with the variance over images
+    that all seeds have in common; by draws of Student's t.
+
+    One image that hits or misses all counts 0.1 of an image in the variance over images.
+    """
+    parts = []
+    freedoms = [IMAGES - 1.0]
+    of_images = ((one.mean(0) - other.mean(0)).var() * IMAGES + 0.1 * most**2) / (
+        IMAGES * (IMAGES - 1)
+    )
+    for runs in (one, other):
+        parts.append(runs.mean(1).var(ddof=1) / len(runs))
+        freedoms.append(len(runs) - 1.0)
+        centred = runs - runs.mean(1, keepdims=True)
+        of_images -= centred.var(0, ddof=1).sum() / len(runs) / (IMAGES - 1) / IMAGES
+    parts.insert(0, max(0.0, of_images))
+    variance = sum(parts)
+    freedom = variance**2 / sum(np.square(parts) / freedoms)
+    drawn = np.abs(np.random.default_rng(1).standard_t(freedom, 100_000))
+    return float((drawn >= abs(one.mean() - other.mean()) / variance**0.5).mean())
+
+
 def by_the_rule(of_systems: Sequence[np.ndarray]) -> Marked:
-    """The bold rows of each column."""
-    signs = np.random.default_rng(1).choice([-1.0, 1.0], (50_000, IMAGES))
+    """The bold rows of each column, from the hits of each system's seeds, [seeds, images, 7]."""
     pairs = list(combinations(range(len(of_systems)), 2))
     bold = []
     for column in range(COLUMNS):
+        most = 600.0 if column == COLUMNS - 1 else 100.0
         p = {}
-        for one, other in pairs:
-            apart = of_systems[one][:, column] - of_systems[other][:, column]
-            swapped = np.abs((signs @ apart) / IMAGES)
-            p[one, other] = (swapped >= abs(apart.mean()) - 1e-9).mean()
+        for pair in pairs:
+            one, other = (of_systems[place][:, :, column] for place in pair)
+            if min(len(one), len(other)) > 1:
+                p[pair] = by_seeds(one, other, most)
+            else:
+                p[pair] = by_images(one.mean(0), other.mean(0))
         corrected: dict[tuple[int, int], float] = {}
         largest = 0.0
         for before, pair in enumerate(sorted(pairs, key=p.__getitem__)):
             largest = max(largest, min(1.0, (len(pairs) - before) * p[pair]))
             corrected[pair] = largest
-            assert not 0.025 < largest < 0.075, "as near to 5 % other swaps decide otherwise"
-        means = [each[:, column].mean() for each in of_systems]
+            assert not 0.04 < largest < 0.065, "as near to 5 % other draws decide otherwise"
+        means = [each[:, :, column].mean() for each in of_systems]
         best = int(np.argmax(means))
         rows = {best}
         for pair, holm in corrected.items():
@@ -115,8 +171,8 @@ def of_lines(lines: Iterable[Sequence[str]], marks: str) -> Marked:
 
 
 def words(text: str) -> Iterator[list[str]]:
-    """The cells of each line of a terminal; intervals are left out."""
-    for line in re.sub(r" \[[^\[\]]*\d\]", "", text).splitlines():
+    """The cells of each line of a terminal; intervals and deviations are left out."""
+    for line in re.sub(r" \[[^\[\]]*\d\]| ± [\d.]+", "", text).splitlines():
         yield line.split() or [""]
 
 
@@ -125,43 +181,60 @@ def split(text: str, separator: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip(" |").split(separator)] or [""]
 
 
+@pytest.fixture(scope="module", params=CASES)
+def scores(request: pytest.FixtureRequest) -> list[list[np.ndarray]]:
+    """The scores of each system's seeds."""
+    return CASES[request.param]
+
+
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def found(scores: list[list[np.ndarray]]) -> dict[str, Any]:
     """The same systems as entries of results/metrics.json."""
     owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    ids = (np.arange(IMAGES), np.arange(len(owner)))
     entries = {}
-    for recipe, scores in zip(NAMES, matrices(), strict=True):
-        metrics = evaluate(scores, owner)
-        ids = (np.arange(IMAGES), np.arange(len(owner)))
-        ((name, entry),) = system(
-            "sample",
-            "all",
-            recipe=recipe,
-            features={"region": "small"},
-            images=IMAGES,
-            captions=IMAGES * CAPTIONS,
-        ).items()
-        entry["all"] |= metrics.as_dict()
-        entry["image_hits"] = {"all": pack(metrics, *ids)}
-        entries[name] = entry
+    for recipe, of_seeds in zip(NAMES, scores, strict=True):
+        for seed, of_seed in enumerate(of_seeds):
+            metrics = evaluate(of_seed, owner)
+            ((name, entry),) = system(
+                "sample",
+                "all",
+                recipe=recipe,
+                seed=seed,
+                features={"region": "small"},
+                images=IMAGES,
+                captions=IMAGES * CAPTIONS,
+            ).items()
+            entry["all"] |= metrics.as_dict()
+            entry["image_hits"] = {"all": pack(metrics, *ids)}
+            entries[name] = entry
     return entries
 
 
 @pytest.fixture(scope="module")
-def rule() -> Marked:
-    bold = by_the_rule([hits(scores) for scores in matrices()])
+def rule(scores: list[list[np.ndarray]]) -> Marked:
+    bold = by_the_rule([np.array([*map(hits, of_seeds)]) for of_seeds in scores])
     assert len({frozenset(rows) for rows in bold}) > 2, "columns differ in what is bold"
     return bold
 
 
+@pytest.fixture
+def files(scores: list[list[np.ndarray]], tmp_path: Path) -> list[str]:
+    """The systems as a command takes them: NAME=SEED,SEED."""
+    named = []
+    for name, of_seeds in zip(NAMES, scores, strict=True):
+        of_system = []
+        for seed, of_seed in enumerate(of_seeds):
+            np.save(tmp_path / f"{name}-{seed}.npy", of_seed)
+            of_system.append(str(tmp_path / f"{name}-{seed}.npy"))
+        named.append(f"{name}={','.join(of_system)}")
+    return named
+
+
 def test_every_form_of_evaluate_prints_in_bold_what_the_rule_says(
-    pipeline: Any, rule: Marked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pipeline: Any, rule: Marked, files: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    files = []
-    for name, scores in zip(NAMES, matrices(), strict=True):
-        np.save(tmp_path / f"{name}.npy", scores)
-        files.append(f"{name}={tmp_path / name}.npy")
     said = "Bold: the best of a column, and every system not significantly worse than it"
     for forms, cells_of, mark in (
         ((), words, r"\x1b\[1m"),
@@ -196,9 +269,9 @@ def test_tables_and_the_page_print_in_bold_what_the_rule_says(
         source = latex.to_latex(table)
         marked = dict.fromkeys(NAMES, 0)
         for line in source.splitlines():
-            name = line.rpartition("% ")[2].removesuffix(END)
+            name = line.rpartition("% ")[2].split(", ")[0].removesuffix(END)
             if r"\\ % " in line and name in marked:
-                marked[name] = line.count(r"\bfseries")
+                marked[name] += line.count(r"\bfseries")
         assert list(marked.values()) == counts(rule), table.name
         assert markdown.to_markdown(table).count("**") == 2 * sum(counts(rule)), table.name
         assert said in " ".join([panel.caption, *(note.text for note in panel.notes)])
@@ -217,33 +290,47 @@ def counts(bold: Marked) -> list[int]:
     return [sum(place in column for column in bold) for place in range(len(NAMES))]
 
 
-def test_letters_say_of_rsum_what_bold_says(found: dict[str, Any], rule: Marked) -> None:
-    """A row is bold exactly if it shares a letter with the best, unless all do."""
+def test_letters_say_of_rsum_what_bold_says(
+    found: dict[str, Any], rule: Marked, files: list[str], pipeline: Any
+) -> None:
+    """A row is bold exactly if it shares a letter with the best, unless all do; also by the letters
+    of `compare`.
+    """
     (headline,) = headlines(found)
-    of_best = set(headline.ranked[0].letters)
-    shared = set()
-    for row in headline.rows:
-        if of_best & set(row.letters):
-            shared.add(NAMES.index(row.systems[0].removesuffix(END)))
-    assert shared == rule[-1]
+    of_page = {row.systems[0].removesuffix(END): row.letters for row in headline.rows}
+    _, out, _ = pipeline("compare", *files, "--captions-per-image", "2", "--json")
+    of_compare = {}
+    for pair in json.loads(out):
+        for side, (name,) in pair["systems"].items():
+            of_compare[name] = pair["letters"][side]
+    for letters in (of_page, of_compare):
+        of_best = set(letters[headline.ranked[0].systems[0].removesuffix(END)])
+        shared = {NAMES.index(name) for name, of_row in letters.items() if of_best & set(of_row)}
+        assert (shared if len(shared) < len(NAMES) else set()) == rule[-1]
 
 
-def test_beside_published_rows_each_panel_has_its_own_best(rule: Marked) -> None:
+def test_beside_published_rows_each_panel_has_its_own_best(
+    scores: list[list[np.ndarray]], rule: Marked
+) -> None:
     owner = np.repeat(np.arange(IMAGES), CAPTIONS)
     results = []
-    for name, scores in zip(NAMES, matrices(), strict=True):
-        metrics = evaluate(scores, owner)
-        packed = pack(metrics, np.arange(IMAGES), np.arange(len(owner)))
-        results.append((name, metrics.as_dict() | {"contender": Contender(ImageHits(packed))}))
+    for name, of_seeds in zip(NAMES, scores, strict=True):
+        for seed, of_seed in enumerate(of_seeds):
+            metrics = evaluate(of_seed, owner)
+            packed = pack(metrics, np.arange(IMAGES), np.arange(len(owner)))
+            numbers = metrics.as_dict() | {"contender": Contender((ImageHits(packed),))}
+            if len(of_seeds) > 1:
+                numbers |= {"series": Series(name, name), "seed": seed}
+            results.append((name, numbers))
     (panel,) = rows_of_papers.table(results, beside="flickr30k").panels
     *published, measured = panel.groups
     assert of_rows([replace(row, sources=(row.cells[0].text,)) for row in measured.rows]) == rule
     printed = [row for group in published for row in group.rows]
     for at in range(-COLUMNS, 0):
-        numbers = [row.cells[at].number for row in printed]
-        largest = max(number for number in numbers if number is not None)
+        numbers_of_column = [row.cells[at].number for row in printed]
+        largest = max(number for number in numbers_of_column if number is not None)
         bold = [bool(row.cells[at].bold) for row in printed]
-        assert bold == [number == largest for number in numbers]
+        assert bold == [number == largest for number in numbers_of_column]
     assert panel.caption.endswith(PUBLISHED)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import combinations
+from statistics import fmean
 
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval.ranks import Floats
@@ -25,22 +26,14 @@ from pipeline.foundation.evaluation.statistics import (
 SWAPS = 1000
 MOST_SWAPS = 20_000  # those of `pipeline compare` for 13 systems
 OF_A_COLUMN = "the best of a column"
-TEST = (
-    "paired randomisation test over images, two-sided, 5 %, corrected by Holm for all pairs of the "
-    "column"
-)
+OVER_IMAGES = "paired randomisation test over images"
+OVER_SEEDS = "Welch's test over seeds and images"
+DECIDED = "two-sided, 5 %, corrected by Holm for all pairs of the column"
 NO_BOLD = "No bold where that is all of them, and where there is one row."
 PUBLISHED = (
     "Published rows are compared among themselves alone: bold is the best as printed, untested."
 )
-NOT_TESTED = (
-    "Where nothing can be tested (systems of several seeds, numbers without hits of each image), "
-    "the best alone."
-)
-LETTERED = (
-    f"Letters: rows that share one do not differ significantly ({TEST}); a is that of the largest "
-    "RSUM."
-)
+NOT_TESTED = "Where nothing can be tested (numbers without hits of each image), the best alone."
 NEVER_BOLD = "Dual encoders, and systems rescored by the test queries together, are never bold."
 
 
@@ -48,22 +41,28 @@ NEVER_BOLD = "Dual encoders, and systems rescored by the test queries together, 
 class TestedColumn:
     """The input of a paired test of one column, for one system."""
 
-    hits: ImageHits  # of each image
+    runs: tuple[ImageHits, ...]  # the hits of each image, of each of its seeds
     statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """Equal for equal hits on the same queries, whatever the order of the seeds."""
+        return tuple(sorted(run.key for run in self.runs))
 
 
 @dataclass(frozen=True)
 class Contender:
     """What is asked of a system beside its numbers."""
 
-    hits: ImageHits | None = None  # of each image; None for the mean of several seeds
+    # The hits of each image, of each of its seeds; () where those of one are not known.
+    runs: tuple[ImageHits, ...] = ()
     competes: bool = True  # whether its numbers may be bold
 
     def tested(self, statistic: Statistic) -> TestedColumn | None:
         """What tests of one of its numbers need."""
-        if self.hits is None:
+        if not self.runs:
             return None
-        return TestedColumn(self.hits, statistic)
+        return TestedColumn(self.runs, statistic)
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,14 @@ class ColumnTests:
 class Emphasis:
     """The bold numbers of one panel.
 
-    Systems of a single run each are tested, whose hits of each image were kept, on the same
-    queries. The same swaps serve all columns.
+    Systems are tested as `pipeline compare` tests them, whose hits of each image were kept, on the
+    same queries. The same swaps serve all columns.
     """
 
     def __init__(self) -> None:
-        self._chances: dict[tuple[str, ...], Floats] = {}
+        self._chances: dict[tuple[tuple[str, ...], ...], Floats] = {}
+        # How pairs were tested, `OVER_SEEDS` or `OVER_IMAGES`.
+        self._tests_used: set[str] = set()
         # Whether numbers that competed were tested.
         self._were_tested: set[bool] = set()
 
@@ -134,31 +135,56 @@ class Emphasis:
         their queries are not the same.
         """
         testable = {row: column for row, column in tested.items() if column}
-        queries = {column.hits.queries for column in testable.values()}
+        queries = set[str]()
+        for column in testable.values():
+            queries.update(run.queries for run in column.runs)
         if len(testable) < 2 or len(queries) != 1:
             return None
-        distinct = {column.hits.key: column.hits for column in testable.values()}
+        distinct = {column.key: column for column in testable.values()}
         order = list(distinct)
-        systems = {row: order.index(column.hits.key) for row, column in testable.items()}
+        systems = {row: order.index(column.key) for row, column in testable.items()}
         statistic = STATISTICS.index(next(iter(testable.values())).statistic)
-        numbers = [float(hits.statistics[statistic]) for hits in distinct.values()]
+        numbers = []
+        for column in distinct.values():
+            numbers.append(fmean(float(run.statistics[statistic]) for run in column.runs))
         pairs = list(combinations(range(len(distinct)), 2))
         differ = set()
         if pairs:
-            p_values = self._of(list(distinct.values()), len(pairs))[:, :, statistic]
+            p_values = self._of(distinct, len(pairs))[:, :, statistic]
             corrected = holm([float(p_values[pair]) for pair in pairs])
             differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
         return ColumnTests(systems, numbers, differ)
 
-    def _of(self, hits: Sequence[ImageHits], tests: int) -> Floats:
+    def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], tests: int) -> Floats:
         """The p of every two systems, by as many swaps as Holm's correction of so many tests
         needs.
         """
-        key = tuple(system.key for system in hits)
+        key = tuple(systems)
         if key not in self._chances:
-            folds = [system.folds for system in hits]
-            self._chances[key] = chances(folds, swaps_of(tests))
+            runs = [[run.folds for run in system.runs] for system in systems.values()]
+            self._chances[key] = chances(runs, swaps_of(tests))
+        have_seeds = [len(system.runs) > 1 for system in systems.values()]
+        if sum(have_seeds) > 1:
+            self._tests_used.add(OVER_SEEDS)
+        if not all(have_seeds):
+            self._tests_used.add(OVER_IMAGES)
         return self._chances[key]
+
+    @property
+    def _test(self) -> str:
+        """How pairs were tested, in words."""
+        if len(self._tests_used) > 1:
+            how = f"{OVER_SEEDS} of two systems with several seeds each, else {OVER_IMAGES}"
+        else:
+            how = next(iter(self._tests_used), OVER_IMAGES)
+        return f"{how}, {DECIDED}"
+
+    def lettered(self) -> str:
+        """The caption's sentence on letters."""
+        return (
+            f"Letters: rows that share one do not differ significantly ({self._test}); a is that of the "
+            "largest RSUM."
+        )
 
     def said(self, best: str = OF_A_COLUMN, published: "Emphasis | None" = None) -> str:
         """The caption's sentences on what is bold; "" where no two numbers compete.
@@ -167,7 +193,7 @@ class Emphasis:
         """
         has_published = published is not None and bool(published._were_tested)
         if True in self._were_tested:
-            rule = f"Bold: {best}, and every system not significantly worse than it ({TEST})."
+            rule = f"Bold: {best}, and every system not significantly worse than it ({self._test})."
             sentences = [rule, NO_BOLD]
             if False in self._were_tested:
                 sentences.append(NOT_TESTED)

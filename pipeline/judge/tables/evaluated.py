@@ -15,6 +15,7 @@ from pipeline.foundation.evaluation.metrics.base import (
     flat,
     nested,
 )
+from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.evaluation.statistics.intervals import of_mean
 from pipeline.foundation.files.left_out import by_reason
 from pipeline.foundation.parts.errors import counted
@@ -356,9 +357,20 @@ def _mean(runs: Sequence[Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
             means[statistic] = fmean(numbers_of_seeds)
             deviations[statistic] = stdev(numbers_of_seeds)
     first_seed = {key: value for key, value in runs[0].items() if key != "interval"}
-    first_seed["contender"] = replace(contender(first_seed), hits=None)
+    first_seed["contender"] = replace(contender(first_seed), runs=_hits(runs))
     numbers = first_seed | nested(means) | {"spread": nested(deviations)}
     return runs[0]["series"].name, numbers
+
+
+def _hits(runs: Sequence[Mapping[str, Any]]) -> tuple[ImageHits, ...]:
+    """The hits of each image of a system's seeds; () where those of one are not known."""
+    hits: tuple[ImageHits, ...] = ()
+    for of_seed in runs:
+        of_one = contender(of_seed).runs
+        if not of_one:
+            return ()
+        hits += of_one
+    return hits
 
 
 def told_over_seeds(results: Results) -> Iterator[str]:
@@ -385,11 +397,10 @@ def _means_over_seeds(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     each image are known; what some seed does not have is left out.
     """
     _, numbers = _mean(runs)
-    hits = [contender(of_seed).hits for of_seed in runs]
-    known = [of_seed for of_seed in hits if of_seed]
+    hits = _hits(runs)
     intervals = {}
-    if len(known) == len(runs):
-        intervals = of_mean(known)
+    if hits:
+        intervals = of_mean(hits)
 
     def mean(statistic: Statistic) -> str:
         value = at(numbers, statistic)

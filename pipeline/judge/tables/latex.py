@@ -37,6 +37,8 @@ SETTING: dict[str, Any] = from_yaml(_SETTING_FILE.read_text(encoding="utf-8"))
 RULES = SETTING["rules"]
 # As `escape` prints a character without a spelling
 CODE_POINT = re.compile(r"\{\[\}U\+([0-9A-F]{4,6})\{\]\}")
+# The room of a digit.
+BLANK = r"\phantom{0}"
 # A tick, of the package amssymb.
 TICK = r"\checkmark"
 # The table is scaled down where the document's columns are narrower.
@@ -109,7 +111,7 @@ class _NumberColumn:
     whole: int  # the most digits before the decimal point
     decimals: int  # the most digits after it
     is_signed: bool  # whether a number has a sign
-    is_followed: bool  # whether a number is followed by ±, × or an interval
+    longest: Cell  # the one with the longest ±, × or interval after its number, if any has one
 
     @classmethod
     def of(cls, cells: Sequence[Cell]) -> "_NumberColumn":
@@ -117,28 +119,33 @@ class _NumberColumn:
         whole = 1
         decimals = 0
         is_signed = False
-        is_followed = False
+        longest = Cell()
         for cell in cells:
             number = cell.number
             if number is None:
                 continue
-            whole = max(whole, len(str(abs(int(number)))))
+            whole = max(whole, _whole_digits(number))
             decimals = max(decimals, decimal_places(number))
             is_signed |= number < 0 or (number > 0 and cell.is_difference)
-            is_followed |= bool(cell.after) or cell.is_factor
-        return cls(whole, decimals, is_signed, is_followed)
+            longest = max(longest, cell, key=lambda cell: len(cell.after) + cell.is_factor)
+        return cls(whole, decimals, is_signed, longest)
 
     def __str__(self) -> str:
-        """A column of the package siunitx; what follows a number has a column of its own."""
+        """A column of the package siunitx, with room for what follows a number in its cell."""
         sign = "+" if self.is_signed else ""
-        numbers = f"S[table-format={sign}{self.whole}.{self.decimals}]"
-        if self.is_followed:
-            return f"{numbers}@{{}}l"
-        return numbers
+        after = _after(self.longest)
+        if after:
+            after = f"{{{after}}}"
+        return f"S[table-format={sign}{self.whole}.{self.decimals}{after}]"
 
 
 # How a column is set; None for one of text.
 _Layout = Sequence[_NumberColumn | None]
+
+
+def _whole_digits(number: Decimal) -> int:
+    """Count the digits before the point."""
+    return len(str(abs(int(number))))
 
 
 def decimal_places(number: Decimal) -> int:
@@ -171,7 +178,7 @@ def _float(part: Part, label: str, style: Style) -> str:
     lines.append(rf"\begin{FITTED}{{max width=\linewidth}}")
     lines.append(rf"\begin{{tabular}}{{@{{}}{columns}@{{}}}}")
     lines.append(rules["top"])
-    lines += _headings(part, layout, rules["span"])
+    lines += _headings(part.panel, rules["span"])
     for number, group in enumerate(panel.groups):
         lines += _group(group, number, part, layout, style)
     lines += [rules["bottom"], r"\end{tabular}", rf"\end{FITTED}"]
@@ -201,39 +208,27 @@ def _size(size: float, leading: float) -> str:
     return rf"\fontsize{{{size:g}}}{{{leading:g}}}\selectfont"
 
 
-def _tabular_columns(numbers: _NumberColumn | None) -> int:
-    """How many columns of the tabular a column takes."""
-    if numbers and numbers.is_followed:
-        return 2
-    return 1
-
-
-def _headings(part: Part, layout: _Layout, rule: str) -> Iterator[str]:
-    for spans in part.panel.heading_rows():
+def _headings(panel: Panel, rule: str) -> Iterator[str]:
+    for spans in panel.heading_rows():
         cells = []
         rules = []
-        column = 0
         first = 1
         for title, count in spans:
-            taken = sum(map(_tabular_columns, layout[column : column + count]))
             if title:
-                cells.append(rf"\multicolumn{{{taken}}}{{c}}{{{escape(title)}}}")
-                rules.append(rf"{rule}{{{first}-{first + taken - 1}}}")
+                cells.append(rf"\multicolumn{{{count}}}{{c}}{{{escape(title)}}}")
+                rules.append(rf"{rule}{{{first}-{first + count - 1}}}")
             else:
-                cells.append("&" * (taken - 1))
-            column += count
-            first += taken
+                cells.append("&" * (count - 1))
+            first += count
         yield " & ".join(cells) + r" \\"
         yield "".join(rules)
-    yield " & ".join(map(_heading, part.panel.columns, layout)) + r" \\"
+    yield " & ".join(map(_heading, panel.columns)) + r" \\"
 
 
-def _heading(column: Column, numbers: _NumberColumn | None) -> str:
+def _heading(column: Column) -> str:
     heading = escape(column.heading)
-    if numbers is None:
+    if column.kind == "text":
         return heading
-    if numbers.is_followed:
-        return rf"\multicolumn{{2}}{{c}}{{{heading}}}"
     return f"{{{heading}}}"
 
 
@@ -248,8 +243,7 @@ def _group(
         title = escape(group.title)
         if len(group.title) > part.characters:
             title = rf"\parbox{{{part.characters / 2:.1f}em}}{{\centering {title}}}"
-        columns = sum(map(_tabular_columns, layout))
-        yield rf"\multicolumn{{{columns}}}{{c}}{{\textit{{{title}}}}} \\"
+        yield rf"\multicolumn{{{len(layout)}}}{{c}}{{\textit{{{title}}}}} \\"
     for row in group.rows:
         yield _row(row, layout)
 
@@ -274,37 +268,58 @@ def _cell(cell: Cell, numbers: _NumberColumn | None) -> str:
     if marks:  # of no width: columns stay aligned
         marks = rf"\rlap{{\normalfont\normalcolor{marks}}}"
     if cell.number is None:
-        return _wordy(cell, marks, numbers.is_followed)
+        return _wordy(cell, marks)
+    if cell.spread is not None:
+        return _with_spread(cell, cell.number, marks, numbers)
     number = _number(cell, cell.number)
-    if numbers.is_followed:
-        return f"{number} & {_after(cell)}{marks}"
-    if marks:
-        return f"{number}{{{marks}}}"
+    after = _after(cell) + marks
+    if after:
+        return f"{number}{{{after}}}"
     return number
 
 
-def _wordy(cell: Cell, marks: str, is_followed: bool) -> str:
+def _with_spread(cell: Cell, value: Decimal, marks: str, numbers: _NumberColumn) -> str:
+    """A mean over seeds with its deviation, as a text: siunitx leaves no room for it where the row
+    is put under the headings of a table without deviations.
+
+    Digits that others of its column have more are blank, so that the points stand below each other.
+    """
+    missing = numbers.whole - _whole_digits(value)
+    number = f"{abs(value):,}"
+    if value < 0:
+        number = f"$-${number}"
+    if cell.bold:
+        number = f"{{{_weight(cell)}{number}}}"
+    missing_of_spread = len(numbers.longest.after) - len(cell.after)
+    after = _after(cell) + BLANK * missing_of_spread
+    return f"{{{BLANK * missing}{number}{{{after}}}{marks}}}"
+
+
+def _wordy(cell: Cell, marks: str) -> str:
     """A cell of a column of numbers that has none."""
     latex_text = escape(cell.text)
     if cell.text == MISSING:
         latex_text = "--"
     latex_text += marks
     if latex_text:
-        latex_text = f"{{{latex_text}}}"
-    if is_followed:
-        return rf"\multicolumn{{2}}{{c}}{{{latex_text}}}"
-    return latex_text
+        return f"{{{latex_text}}}"
+    return ""
 
 
 def _number(cell: Cell, value: Decimal) -> str:
     number = f"{value}"
     if cell.is_difference and value:
         number = f"{value:+}"
-    if cell.bold:
-        number = rf"\bfseries {number}"
-    if cell.bold not in (None, "black"):
-        number = rf"\color{{{cell.bold}}}{number}"
-    return number
+    return _weight(cell) + number
+
+
+def _weight(cell: Cell) -> str:
+    """What sets a number bold, and in which colour; "" for one that is not bold."""
+    if cell.bold is None:
+        return ""
+    if cell.bold == "black":
+        return r"\bfseries "
+    return rf"\color{{{cell.bold}}}\bfseries "
 
 
 def _after(cell: Cell) -> str:

@@ -100,7 +100,7 @@ class MeasuredSystem:
     # The heads behind the first seed's numbers; those of the other seeds differ in nothing but the
     # seed.
     members: tuple[Member, ...]
-    # The input of paired tests, for a single seed whose hits of each image were kept.
+    # The input of paired tests, where the hits of each image were kept of all seeds.
     tested: Mapping[Statistic, TestedColumn] = field(default_factory=dict)
     # The methods that its head's recipe is but for the poolings, whatever the recipe's name is.
     but_for_pooling: tuple[str, ...] = ()
@@ -299,10 +299,13 @@ def _over_seeds(runs: Sequence[MeasuredSystem]) -> MeasuredSystem:
     for column in first_seed.values:
         if all(column in run.values for run in other_seeds):
             values_of_columns[column] = tuple(run.values[column][0] for run in runs)
+    tested_columns = {}
+    for column, tested in first_seed.tested.items():
+        if all(column in run.tested for run in other_seeds):
+            hits = tuple(run.tested[column].runs[0] for run in runs)
+            tested_columns[column] = replace(tested, runs=hits)
     systems = tuple(run.systems[0] for run in runs)
-    if other_seeds:
-        return replace(first_seed, systems=systems, values=values_of_columns, tested={})
-    return replace(first_seed, systems=systems, values=values_of_columns)
+    return replace(first_seed, systems=systems, values=values_of_columns, tested=tested_columns)
 
 
 def _reading(what: str) -> AbstractContextManager[None]:
@@ -381,9 +384,9 @@ def _tested(kept_hits: Mapping[str, Any]) -> dict[Statistic, TestedColumn]:
     tested = {}
     if kept_hits:
         for column in STATISTICS:
-            tested[column] = TestedColumn(hits, column)
+            tested[column] = TestedColumn((hits,), column)
     for language, language_hits in kept_hits.get("languages", {}).items():
-        tested[Statistic(language, "mR")] = TestedColumn(ImageHits(language_hits), RSUM)
+        tested[Statistic(language, "mR")] = TestedColumn((ImageHits(language_hits),), RSUM)
     return tested
 
 

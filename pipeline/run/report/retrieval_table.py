@@ -20,7 +20,7 @@ from pipeline.foundation.evaluation.metrics import RSUM, Statistic, parse
 from pipeline.foundation.files.parsing import from_yaml
 from pipeline.judge.systems.scores.made import GIVEN
 from pipeline.judge.tables import published, table
-from pipeline.judge.tables.bold import LETTERED, Emphasis
+from pipeline.judge.tables.bold import Emphasis
 from pipeline.judge.tables.published import RECALLS, PublishedRow
 from pipeline.judge.tables.table import (
     MISSING,
@@ -316,17 +316,18 @@ class PaperTable(ABC):
         """Rows with the letters of each test set's RSUM, and a note where there are letters."""
         rows = [replace(row, numbers={**row.numbers}) for row in rows]
         has_letters = False
+        of_rsum = Emphasis()
         for test_set, _ in self.columns.blocks:
             tested = {}
             for index, row in enumerate(rows):
                 if (test_set, RSUM) in row.numbers:
                     tested[index] = row.tested.get((test_set, RSUM))
-            for index, letters in Emphasis().letters(tested).items():
+            for index, letters in of_rsum.letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
                 has_letters = True
         if not has_letters:
             return rows, []
-        return rows, [Note(LETTERED)]
+        return rows, [Note(of_rsum.lettered())]
 
     def _compared(self, row: ResultRow, bases: Mapping[Hashable, ResultRow]) -> ResultRow:
         """A measured row with measured minus published numbers, as printed, if none of them is

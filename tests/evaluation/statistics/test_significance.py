@@ -130,9 +130,9 @@ def test_p_of_two_systems_depends_on_neither_the_others_nor_the_order_of_rows(
         ranked = hard + rng.normal(size=(60, 6, 5)) > 0
         every = FoldHits(ranked.sum(2).astype(float), np.full((60, 2), 5))
         parts = np.split(np.arange(60), folds)
-        before.append([FoldHits(every.hits[rows], every.queries[rows]) for rows in parts])
+        before.append([[FoldHits(every.hits[rows], every.queries[rows]) for rows in parts]])
         parts = np.split(np.arange(60)[::-1], folds)
-        after.append([FoldHits(every.hits[rows], every.queries[rows]) for rows in parts])
+        after.append([[FoldHits(every.hits[rows], every.queries[rows]) for rows in parts]])
     p = chances(before, 300)
     assert np.array_equal(chances(after, 300), p)
     assert np.array_equal(chances(before[::-1], 300), p[::-1, ::-1])

@@ -198,18 +198,25 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
     return factors
 
 
-def chances(systems: Sequence[Sequence[FoldHits]], samples: int, seed: int = 0) -> Floats:
-    """The p of `compare` for every two of M systems' single runs, float64 [M, M, 7], by the same
-    swaps.
+def chances(systems: Sequence[Sequence[Sequence[FoldHits]]], samples: int, seed: int = 0) -> Floats:
+    """The p of `compare_hits` for every two of M systems, each with its runs, float64 [M, M, 7].
 
-    samples: how many are drawn, by the seed.
+    samples: how many swaps are drawn, by the seed; the same for all pairs that are tested by them.
     """
-    of_systems = [image_hits.parts(folds).T for folds in systems]
     count = len(systems)
-    pairs = list(combinations(range(count), 2))
     p = np.ones((count, count, len(STATISTICS)))
-    for start in range(0, len(pairs), PAIRS_AT_ONCE):
-        some = pairs[start : start + PAIRS_AT_ONCE]
+    by_swaps = []
+    for first, second in combinations(range(count), 2):
+        if len(systems[first]) > 1 and len(systems[second]) > 1:
+            runs = (_runs(systems[first]), _runs(systems[second]))
+            _, _, over_seeds = difference_over_seeds(*runs, MOST, 1 - LEVEL)
+            p[first, second] = over_seeds
+            p[second, first] = over_seeds
+        else:
+            by_swaps.append((first, second))
+    of_systems = [image_hits.parts(_mean(runs)).T for runs in systems]
+    for start in range(0, len(by_swaps), PAIRS_AT_ONCE):
+        some = by_swaps[start : start + PAIRS_AT_ONCE]
         differences = [of_systems[second] - of_systems[first] for first, second in some]
         of_pairs = _p_of_all(differences, samples, seed)
         for (first, second), of_pair in zip(some, of_pairs, strict=True):

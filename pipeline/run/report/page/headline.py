@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.base import TASKS, at
 from pipeline.judge.tables import comma_separated, latex
-from pipeline.judge.tables.bold import LETTERED, NEVER_BOLD, Emphasis, TestedColumn
+from pipeline.judge.tables.bold import NEVER_BOLD, Emphasis, TestedColumn
 from pipeline.judge.tables.table import (
     Cell,
     Column,
@@ -235,7 +235,7 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result]) 
     if len(competing) < len(systems):
         sentences.append(NEVER_BOLD)
     if letters:
-        sentences.append(LETTERED)
+        sentences.append(emphasis.lettered())
     rows = []
     for index, system in enumerate(systems):
         rows.append(_row(system, metrics, bold[index], letters.get(index, "")))
