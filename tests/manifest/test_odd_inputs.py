@@ -237,6 +237,44 @@ ODD: dict[str, Example] = {
     "an unknown column beside known ones": csv(
         f"image,caption,Part\na.jpg,{DOG},x\nb.jpg,{CAT},y\n", said="(not used: Part)"
     ),
+    **{
+        f"a column {heading} of names of splits": csv(
+            f"image,caption,{heading}\na.jpg,{DOG},Train\nb.jpg,{CAT},dev\nc.jpg,'{BUS}',test\n".replace(
+                "'", '"'
+            ),
+            images=ABC,
+            read=SPLIT_ROWS,
+            said=f"image in image, caption in caption, split in {heading}",
+        )
+        for heading in ("Part", "set", "subset", "fold", "partition", "which")
+    },
+    "a column of names of splits in JSON Lines": csv(
+        as_lines(
+            {"image": "a.jpg", "caption": DOG, "Nr": 1, "Part": "train"},
+            {"image": "b.jpg", "caption": CAT, "Nr": 2, "Part": "val"},
+            {"image": "c.jpg", "caption": BUS, "Nr": 3, "Part": "test"},
+        ),
+        "c.jsonl",
+        ABC,
+        SPLIT_ROWS,
+        said="split in Part (not used: Nr)",
+    ),
+    "a column of names of splits in Parquet": csv(
+        table(
+            {
+                "Part": ["train", "val", "test"],
+                "image": ["a.jpg", "b.jpg", "c.jpg"],
+                "caption": [DOG, CAT, BUS],
+            }
+        ),
+        "c.parquet",
+        ABC,
+        SPLIT_ROWS,
+        said="split in Part",
+    ),
+    "a column of names, not only of splits": csv(
+        f"image,caption,Part\na.jpg,{DOG},test\nb.jpg,{CAT},one\n", said="(not used: Part)"
+    ),
     "no header, and a first row without an image": csv(
         ",Nobody's caption.\n" + "".join(f"a.jpg,dog {number}\n" for number in range(20)),
         images=ONE,
@@ -442,6 +480,10 @@ REFUSED: dict[str, tuple[Example, str]] = {
     "20 no caption": (
         csv(table({"url": ["a.jpg"], "words": ["x"]}), "c.parquet"),
         r"no column caption \(or text\); its columns are 'url', 'words', the first row 'a\.jpg', 'x'",
+    ),
+    "two columns of names of splits": (
+        csv(f"image,caption,Part,Set\na.jpg,{DOG},train,val\nb.jpg,{CAT},test,test\n"),
+        r"captions\.csv: the columns Part and Set hold names of splits; call the one that counts split$",
     ),
     "two files without splits": (
         Example("", AB | {"lists/one.csv": "image,caption\n", "lists/two.csv": "x"}, [], "lists"),

@@ -36,8 +36,14 @@ class ParquetRows(RowFile):
             self.title = "Parquet of Hugging Face's datasets"
         with self._readable():
             readable = [column for column in range(len(self.names)) if column != self.images]
-            first = next(opened.batches(readable, 1), [])
-            self.first: Sequence[Any] = [values[0] for values in first if values]
+            batch = next(opened.batches(readable, 1), [])
+        first_cells = {}
+        for column, values in zip(readable, batch, strict=False):
+            if values:
+                first_cells[column] = values[0]
+        self.first: Sequence[Any] = []
+        if first_cells:
+            self.first = [first_cells.get(column) for column in range(len(self.names))]
 
     def batches(self, columns: Sequence[int], left_out: LeftOut) -> Iterator[Batch]:
         """Read rows, see `RowFile`."""

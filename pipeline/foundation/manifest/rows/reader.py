@@ -23,7 +23,7 @@ from pipeline.foundation.manifest.rows.json_rows import LINES, JsonRows
 from pipeline.foundation.manifest.rows.parquet_rows import ParquetRows
 from pipeline.foundation.manifest.rows.row_file import RowFile
 from pipeline.foundation.manifest.rows.separated import SeparatedFile, layout_of
-from pipeline.foundation.manifest.split_names import split_in
+from pipeline.foundation.manifest.split_names import split_in, split_of
 from pipeline.foundation.manifest.text_file import TextFile
 from pipeline.foundation.parts.errors import InputError, counted
 
@@ -293,9 +293,11 @@ def _read(source: Source, form: str) -> pd.DataFrame:
     for number, (file, split) in enumerate(files):
         below = file.relative_to(path).as_posix() if file != path else file.name
         opened = OPEN[form](file, below)
-        recognised = columns.find(opened.names, opened.by_cells)
-        used = columns.require(recognised, file, opened.first)
         split_by_name = split if len(files) > 1 or source.split_by_name else None
+        recognised = columns.find(opened.names, opened.by_cells)
+        if split_by_name is None:
+            recognised = _with_split(opened, recognised)
+        used = columns.require(recognised, file, opened.first)
         if number == 0:
             format_title = opened.title
             if len(files) > 1:
@@ -311,6 +313,33 @@ def _read(source: Source, form: str) -> pd.DataFrame:
     if not captions_of_files.parts:
         raise InputError(f"{path}: holds no captions")
     return captions_of_files.whole().assign(kind=used.kind)
+
+
+def _with_split(file: RowFile, recognised: Columns) -> Columns:
+    """The columns, with an unused one as the split whose cells are all names of splits, whatever
+    its heading is.
+    """
+    if "split" in recognised.roles:
+        return recognised
+    candidates = []
+    for at, (name, cell) in enumerate(zip(file.names, file.first, strict=False)):
+        if name in recognised.unused and split_of(_split_name(cell)):
+            candidates.append(at)
+    if not candidates:
+        return recognised
+    of_splits = []
+    batch = next(file.batches(candidates, LeftOut()))
+    for at, values in zip(candidates, batch.columns, strict=True):
+        if all(split_of(_split_name(cell)) for cell in values):
+            of_splits.append(at)
+    if not of_splits:
+        return recognised
+    if len(of_splits) > 1:
+        headings = " and ".join(file.names[at] for at in of_splits)
+        raise InputError(
+            f"{file.path}: the columns {headings} hold names of splits; call the one that counts split"
+        )
+    return columns.find(file.names, {**file.by_cells, "split": of_splits[0]})
 
 
 def _require_splits(path: Path, files: Sequence[tuple[Path, str | None]]) -> None:
