@@ -22,7 +22,7 @@ from pipeline.judge.systems.scores.layout import holds_scores, is_store
 from pipeline.run.provenance import summary
 from pipeline.run.provenance.of_features import BUILT_BY
 from pipeline.run.provenance.results import Result
-from pipeline.run.provenance.trace import Traced, image_of, query, trace
+from pipeline.run.provenance.trace import Traced, first_cause, image_of, query, trace
 from stages import named_systems, terminal
 from stages.commands.trace import TraceOptions
 from stages.progress import Progress, say
@@ -61,10 +61,13 @@ def trace_result(paths: Paths, settings: Settings, options: TraceOptions) -> Non
     else:
         _print_text(scored, paths, steps, image, options)
     if wrong:
-        first = wrong[0]
+        cause = first_cause(wrong)
+        which = "which"
+        if len(wrong) > 1:
+            which = "look first at"
         raise InputError(
-            f"{len(wrong)} of {len(steps)} steps do not match, the first: {first.path}: "
-            f"{first.what} {first.verdict}"
+            f"{len(wrong)} of {len(steps)} steps do not match; {which} {cause.path}: "
+            f"{cause.what} {cause.verdict}"
         )
 
 

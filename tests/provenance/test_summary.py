@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
 import invented_facts
 import numpy as np
 import pytest
 
+from pipeline.foundation.files.compared import Step
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.made import Fusion, GivenScores, Made, OfEncoder, OfGiven
-from pipeline.run.provenance import summary
-from pipeline.run.provenance.trace import in_ranges
+from pipeline.run.provenance import of_head, summary
+from pipeline.run.provenance.trace import first_cause, in_ranges
 
 HEAD = invented_facts.of_head("a")
 FOUR = ["a", "b", "c", "d"]
@@ -56,3 +62,35 @@ def test_ids_are_named_in_ranges() -> None:
     }
     for ids, said in cases.items():
         assert in_ranges(np.array(ids)) == said
+
+
+def test_a_cause_is_named_before_what_follows_from_it() -> None:
+    """The steps in the order of a walk from the results down; a file's digest stands before what is
+    computed again from it.
+    """
+    results = Step(Path("metrics.json"), "measured again, all", "a", "b")
+    scores = Step(Path("a.zarr/similarity"), "BLAKE2b", "a", "b")
+    again = Step(Path("a.zarr"), "scores again, by mean of its members", "a", "b")
+    embedded = Step(Path("a.zarr"), "embedded again", "a", "b")
+    weights = Step(Path("heads/a/head.pt"), "BLAKE2b", "a", "b")
+    photographs = Step(Path("data/images/7.jpg"), "BLAKE2b of image 7", "a", None)
+    for wrong, cause in (
+        ([results], results),
+        ([results, scores, again], scores),
+        ([results, embedded, weights], weights),
+        ([embedded, weights, photographs], photographs),
+    ):
+        assert first_cause(wrong) is cause, wrong
+
+
+def test_no_more_images_are_embedded_again_than_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(split: str) -> NoReturn:
+        raise InputError("no head")
+
+    scores = SimpleNamespace(image_ids=np.arange(4), split="test")
+    monkeypatch.setattr(of_head, "System", SimpleNamespace(open_either=lambda path: scores))
+    context: Any = SimpleNamespace(drawn=32)
+    step = of_head._computed_again(Path(), (), refused, context)
+    assert step.recorded == "4 images"

@@ -187,6 +187,7 @@ def test_a_trace_prints_the_steps_that_differ_and_those_alone(pipeline: Any, run
     assert all("  differs" in line or "  missing" in line for line in differing)
     named = {line for line in out.splitlines() if line and line[0] != " "}
     assert {f"{SCORES}/caption_ids", f"heads/sample/{HEAD}/history.csv"} <= named
+    assert f"do not match; look first at heads/sample/{HEAD}/history.csv: " in err
 
 
 def test_a_changed_record_of_the_manifest_is_named(pipeline: Any, run: Path) -> None:
@@ -427,7 +428,7 @@ def test_numbers_with_a_new_digest_are_not_those_that_are_measured(
     }
     for change, what in cases.items():
         tampering.measured_anew(METRICS, ENSEMBLE, change)
-        assert wrong(pipeline, *RESULT, "--embed", "0") == [f"{FUSED}: {what} differs"]
+        assert wrong(pipeline, *RESULT, "--embed", "0") == [f"{METRICS}: {what} differs"]
         METRICS.write_text(as_measured)
 
 

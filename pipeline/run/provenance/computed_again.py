@@ -160,11 +160,15 @@ def pool_of(path: Path, distractors: Sequence[Path] = ()) -> System:
 def numbers(
     path: Path,
     result: Result,
+    file: Path,
     block_megabytes: float,
     manifest: Manifest | None = None,
     distractors: Sequence[Path] = (),
 ) -> Iterator[Step]:
-    """Measure each protocol's numbers, intervals and hits again with the recorded settings."""
+    """Measure each protocol's numbers, intervals and hits again with the recorded settings.
+
+    path: the system's store. file: the file of results that the numbers stand in.
+    """
     pool = pool_of(path, distractors)
     request = result.request
     # If the manifest has changed, another step says so.
@@ -182,7 +186,7 @@ def numbers(
         beyond |= judged.facts(pool, truth)
     except InputError as error:
         right = f"right by {truth.qrels or 'equal captions'}"
-        yield Step(path, "measured again", right, str(error))
+        yield Step(file, "measured again", right, str(error))
         return
     rules: str | Protocol
     for protocol, recorded in result.numbers.items():
@@ -196,32 +200,32 @@ def numbers(
         again = whole.numbers | beyond
         interval = again.pop("interval")
         recorded_hits = result.hits.get(protocol, {})
-        yield _numbers_again(path, protocol, recorded, again)
-        yield _intervals_again(path, protocol, recorded.get("interval"), interval)
+        yield _numbers_again(file, protocol, recorded, again)
+        yield _intervals_again(file, protocol, recorded.get("interval"), interval)
         size = f"{recorded['images']} images"
         again_of = size
         if not _same_hits(recorded_hits, whole.hits):
             again_of = f"{size}, and other hits"
-        yield Step(path, f"hits of each image again, {protocol}", size, again_of)
+        yield Step(file, f"hits of each image again, {protocol}", size, again_of)
 
 
 def _numbers_again(
-    path: Path, protocol: str, recorded: Mapping[str, Any], again: Mapping[str, Any]
+    file: Path, protocol: str, recorded: Mapping[str, Any], again: Mapping[str, Any]
 ) -> Step:
     numbers = {key: value for key, value in recorded.items() if key != "interval"}
     rsum = f"RSUM {recorded['RSUM']:.1f}"
     rsum_again = rsum
     if not _alike(numbers, again):
         rsum_again = f"RSUM {again['RSUM']:.1f}, and other numbers"
-    return Step(path, f"measured again, {protocol}", rsum, rsum_again)
+    return Step(file, f"measured again, {protocol}", rsum, rsum_again)
 
 
-def _intervals_again(path: Path, protocol: str, recorded: Any, again: Any) -> Step:
+def _intervals_again(file: Path, protocol: str, recorded: Any, again: Any) -> Step:
     ends = _ends(recorded)
     ends_again = ends
     if not _alike(recorded, again):
         ends_again = f"{_ends(again)}, and other intervals"
-    return Step(path, f"intervals again, {protocol}", ends, ends_again)
+    return Step(file, f"intervals again, {protocol}", ends, ends_again)
 
 
 def _same_hits(recorded: Mapping[str, Any], again: Mapping[str, Any]) -> bool:

@@ -156,9 +156,10 @@ def _computed_again(
     with those stored.
     """
     what = "embedded again"
-    size = counted(context.drawn, "image")
+    size = "images drawn at random"
     try:
         scores = System.open_either(store)
+        size = counted(min(context.drawn, len(scores.image_ids)), "image")
         whole, embed = opened(str(scores.split))
         shared = np.intersect1d(whole.image_ids, scores.image_ids)
         chosen = np.random.default_rng().permutation(shared)[: context.drawn].tolist()

@@ -79,9 +79,6 @@ def trace(
         row = _row(context.manifest(made.dataset), image, SplitName(made.split or ""))
     if result is not None and traced.file is not None:
         yield from result.verify(traced.file, result.request.name)
-    for path in context.paths_of(*SYSTEMS):
-        yield from _identities(context, path)
-        yield from of_system.steps(path, context)
     if result is not None and traced.file is not None and traced.path.exists():
         try:
             pool = computed_again.pool_of(traced.path, distractors(traced.links))
@@ -89,10 +86,13 @@ def trace(
             manifest = context.manifest(made.dataset)
             megabytes = settings.evaluate.block_megabytes
             yield from computed_again.numbers(
-                traced.path, result, megabytes, manifest, distractors(traced.links)
+                traced.path, result, traced.file, megabytes, manifest, distractors(traced.links)
             )
         except InputError as error:
-            yield Step(traced.path, "measured again", "its numbers", str(error))
+            yield Step(traced.file, "measured again", "its numbers", str(error))
+    for path in context.paths_of(*SYSTEMS):
+        yield from _identities(context, path)
+        yield from of_system.steps(path, context)
     for path in context.paths_of(HEAD):
         yield from _identities(context, path)
         yield from of_head.steps(path)
@@ -127,6 +127,17 @@ def trace(
         if file.exists():
             size = f"{file.stat().st_size} bytes"
         yield Step(file, f"size of image {image}", f"{entry['bytes']} bytes", size)
+
+
+def first_cause(wrong: Sequence[Step]) -> Step:
+    """Of steps that do not match, in the order of `trace`, the one from which others may follow: the
+    first of the artefact that is nearest to the photographs.
+    """
+    deepest = wrong[-1].path
+    for step in wrong:
+        if step.path.is_relative_to(deepest) or deepest.is_relative_to(step.path):
+            return step
+    return wrong[-1]
 
 
 def _identities(context: Context, path: Path) -> Iterator[Step]:
