@@ -42,8 +42,8 @@ def place(paths: Paths, settings: AnySettings, name: str, dataset: str | None = 
 
 
 def expanded(root: Path, names: Iterable[str]) -> list[str]:
-    """Names of systems, with the files that each pattern such as *.npy stands for in its place, as
-    a shell has them.
+    """Names of systems, with each pattern such as *.npy replaced by the files that match, as a
+    shell does it.
     """
     systems: list[str] = []
     for name in names:

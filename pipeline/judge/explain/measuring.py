@@ -79,7 +79,7 @@ class Measuring:
                 progress(len(self._folds), total)
 
     def is_ranked(self, wanted: Measurement) -> bool:
-        """Whether a measurement's ranking is there already."""
+        """Is a measurement's ranking already computed?"""
         return all(_ranking(of_seed) in self._folds for of_seed in self.of_seeds(wanted))
 
     def of_seeds(self, wanted: Measurement) -> list[Measurement]:

@@ -53,7 +53,7 @@ def lines(traced: Traced, paths: Paths, image: int | None = None) -> Iterator[st
 
 
 def _first_line(traced: Traced) -> str:
-    """The number and where it stands, or the store."""
+    """The number and its file, or the store."""
     result = traced.result
     if result is None:
         what = "scores"
