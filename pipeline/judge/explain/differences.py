@@ -6,9 +6,11 @@ at one step, or at two that go together. `threads` says where people met it: thr
 repositories, or released code.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties
@@ -91,8 +93,16 @@ class Measurement:
 
     def of(self, *steps: Step) -> tuple[Any, ...]:
         """The choices at some steps: equal for measurements that share them."""
-        names = chain.from_iterable(map(STEPS.__getitem__, steps))
-        return tuple(getattr(self, name) for name in names)
+        choices: tuple[Any, ...] = _chosen(steps)(self)
+        return choices
+
+
+@lru_cache(maxsize=64)
+def _chosen(steps: tuple[Step, ...]) -> Callable[["Measurement"], Any]:
+    """What reads a measurement's choices at some steps; the search asks for them thousands of
+    times.
+    """
+    return attrgetter(*chain.from_iterable(map(STEPS.__getitem__, steps)))
 
 
 class Family(NamedTuple):

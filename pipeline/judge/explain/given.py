@@ -1,8 +1,9 @@
 """What is known of a system's images and captions, and which measurements that allows."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ from pipeline.judge.explain.differences import Measurement
 
 # The images of a fold where the protocol has none: COCO's "1K".
 FOLD = 1000
+
+# Reads all choices of a measurement.
+CHOICES = attrgetter(*Measurement.__dataclass_fields__)
 
 Vectors = tuple[np.ndarray, np.ndarray]
 Pool = list[tuple[Ids, Ids]]
@@ -101,7 +105,7 @@ class Given:
         """How many captions each image has: int64 [I]."""
         return np.bincount(self.owner[self.owner >= 0], minlength=self.images)
 
-    @property
+    @cached_property
     def _is_paired(self) -> bool:
         """Whether every image has captions, and every caption an image."""
         return bool(self._captions_of_each.min() > 0 and (self.owner >= 0).all())
@@ -131,16 +135,24 @@ class Given:
         if wanted.folds is not None and self._folds(images, wanted.parts) < 2:
             return True
         effective = self._effective(wanted)
-        of_protocol = self._effective(protocol)
-        for field_of_choice in fields(Measurement):
-            choice_name = field_of_choice.name
-            choice = getattr(wanted, choice_name)
-            if choice == getattr(protocol, choice_name):
-                continue
-            is_effective = getattr(effective, choice_name) == choice
-            if not is_effective or choice == getattr(of_protocol, choice_name):
+        if protocol not in self._effective_protocols:
+            self._effective_protocols[protocol] = self._effective(protocol)
+        of_protocol = self._effective_protocols[protocol]
+        for choice, own, has_effect, own_effect in zip(
+            CHOICES(wanted),
+            CHOICES(protocol),
+            CHOICES(effective),
+            CHOICES(of_protocol),
+            strict=True,
+        ):
+            if choice != own and (choice != has_effect or choice == own_effect):
                 return True
         return False
+
+    @cached_property
+    def _effective_protocols(self) -> dict[Measurement, Measurement]:
+        """What `_effective` gave for protocols, with which many measurements are compared."""
+        return {}
 
     def _effective(self, wanted: Measurement) -> Measurement:
         """The measurement without choices that change nothing here."""

@@ -51,6 +51,8 @@ class Measuring:
         self.splits = splits
         self._folds: dict[tuple[object, ...], Folds] = {}
         self._values: dict[tuple[object, ...], float] = {}
+        # Of one fold alone, which several measurements have.
+        self._of_folds: dict[tuple[object, ...], float] = {}
         # The last product of vectors, and what it is.
         self._product: tuple[tuple[object, ...], Cells] | None = None
 
@@ -166,18 +168,24 @@ class Measuring:
             metric = _hit(wanted, metric)
         if wanted.directions == "exchanged":
             way = WAYS[way == WAYS[0]]
-        values_of_folds = [metric.values(fold.ranked(way), fold.ties) for fold in folds]
-        if wanted.averaged == "images":
-            of_images = []
-            for fold_values, fold in zip(values_of_folds, folds, strict=True):
-                of_images.append(_by_image(fold_values, fold.ranked(way)))
-            values_of_folds = of_images
-        if not metric.is_share and wanted.from_zero:
-            values_of_folds = [fold_values - 1 for fold_values in values_of_folds]
-        if metric.is_median and wanted.median != "mean":
-            medians = [_median(fold_values, wanted.median) for fold_values in values_of_folds]
-            return float(np.mean(medians))
-        return metric.number(folds, way, values_of_folds)
+        return float(np.mean([self._of_fold(wanted, metric, way, fold) for fold in folds]))
+
+    def _of_fold(self, wanted: Measurement, metric: Metric, way: str, fold: Fold) -> float:
+        """A metric of one direction of one fold."""
+        # Folds are kept, so that no other one has the identity of one of them.
+        fold_key = (id(fold), metric, way, wanted.averaged, wanted.from_zero, wanted.median)
+        if fold_key not in self._of_folds:
+            values = metric.values(fold.ranked(way), fold.ties)
+            if wanted.averaged == "images":
+                values = _by_image(values, fold.ranked(way))
+            if not metric.is_share and wanted.from_zero:
+                values = values - 1
+            if metric.is_median and wanted.median != "mean":
+                number = _median(values, wanted.median)
+            else:
+                number = metric.number([fold], way, [values])
+            self._of_folds[fold_key] = number
+        return self._of_folds[fold_key]
 
     def _sum_of_recalls(self, wanted: Measurement, metric: RSum, way: str) -> float:
         """A sum of recalls, or a mean of them."""
@@ -240,9 +248,17 @@ def _ranking(wanted: Measurement) -> tuple[object, ...]:
 def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
     """Rank one pool by the best right candidate, with ties broken by each rule."""
     ranks = rank(scores, relevance)
+    # Without ties all rules give the same numbers, this one soonest.
+    fold = Fold.of(ranks, "optimistic")
+    is_tied = bool(ranks.i2t.tied or ranks.t2i.tied)
     for ties in get_args(Ties):
-        yield ("any", ties), Fold.of(ranks, ties)
+        if is_tied:
+            fold = Fold.of(ranks, ties)
+        yield ("any", ties), fold
     for ties in ("first", "last"):
+        if not is_tied:
+            yield ("any", ties), fold
+            continue
         ordered = by_position(scores, ranks, last_first=ties == "last")
         yield ("any", ties), Fold.of(ordered, "optimistic")
 

@@ -226,6 +226,10 @@ class _Search:
         self.shown: dict[Choice, Shown] = {}
         self.is_pruned = False  # whether some were left out as they are not near
         self._measured: set[Measurement] = set()
+        # What one difference or two together change, are and give: each of them is in many choices.
+        self._changes: dict[Difference, frozenset[str]] = {}
+        self._measurements: dict[Choice, Measurement] = {}
+        self._shown_of: dict[Choice, Shown | None] = {}
         self._effects: dict[Difference, np.ndarray | None] = {}
 
     @property
@@ -269,7 +273,7 @@ class _Search:
         """Whether the scores are ranked again for several differences together, which takes
         time.
         """
-        if len(_ranked(choice, self.base)) < RANKINGS:
+        if len(self._ranked(choice)) < RANKINGS:
             return False
         return not self.measuring.is_ranked(self.measurement(choice))
 
@@ -282,20 +286,32 @@ class _Search:
     def choices(self, known: Sequence[Difference], together: int) -> Iterator[Choice]:
         """So many differences at a time that can be made and may reach the published numbers."""
         for choice in combinations(known, together):
-            changed = [difference.changed(self.base) for difference in choice]
+            changed = list(map(self._changed, choice))
             is_disjoint = sum(map(len, changed)) == len(frozenset().union(*changed))
-            if is_disjoint and self._is_possible(choice) and self._is_near(choice):
+            if is_disjoint and self._is_near(choice) and self._is_possible(choice):
                 yield choice
 
     def measurement(self, choice: Choice) -> Measurement:
         """The protocol with some differences."""
-        changed_choices: dict[str, Any] = {}
-        for difference in choice:
-            changed = difference.changed(self.base)
-            for choice_name, choice_value in difference.choices:
-                if choice_name in changed:
-                    changed_choices[choice_name] = choice_value
-        return replace(self.base, **changed_choices)
+        if choice not in self._measurements:
+            changed_choices: dict[str, Any] = {}
+            for difference in choice:
+                changed = self._changed(difference)
+                for choice_name, choice_value in difference.choices:
+                    if choice_name in changed:
+                        changed_choices[choice_name] = choice_value
+            self._measurements[choice] = replace(self.base, **changed_choices)
+        return self._measurements[choice]
+
+    def _changed(self, difference: Difference) -> frozenset[str]:
+        """The fields in which a difference is another choice than the protocol's."""
+        if difference not in self._changes:
+            self._changes[difference] = difference.changed(self.base)
+        return self._changes[difference]
+
+    def _ranked(self, choice: Choice) -> list[Difference]:
+        """The differences of a choice that change the ranking."""
+        return [difference for difference in choice if self._changed(difference) & RANKED]
 
     def measure(self, choices: Iterable[Choice]) -> None:
         """Keep choices each of whose differences changes a printed number."""
@@ -332,13 +348,10 @@ class _Search:
         What they do together may differ from this sum by twice the smaller effects. Two are not
         left out here: `all_choices` takes the nearest of those that take time.
         """
-        ranked = _ranked(choice, self.base)
-        if len(ranked) > RANKINGS:
+        if len(self._ranked(choice)) > RANKINGS:
             return False
         if len(choice) <= 2:
             return True
-        if self._is_slow(choice):
-            return False
         effects = [self._effect(difference) for difference in choice]
         if any(effect is None for effect in effects):
             return False
@@ -347,7 +360,7 @@ class _Search:
         reach = self._reach + 2 * (sizes.sum(0) - sizes.max(0))
         is_near = bool((np.abs(self._off + of_choice.sum(0)) <= reach).all())
         self.is_pruned = self.is_pruned or not is_near
-        return is_near
+        return is_near and not self._is_slow(choice)
 
     @cached_property
     def _off(self) -> np.ndarray:
@@ -373,7 +386,9 @@ class _Search:
 
     def _shown(self, choice: Choice) -> Shown | None:
         """The numbers of a choice, rounded as the published ones; None if one is not known."""
-        return self._numbers(self.measurement(choice))
+        if choice not in self._shown_of:
+            self._shown_of[choice] = self._numbers(self.measurement(choice))
+        return self._shown_of[choice]
 
     def bounds(self, known: Sequence[Difference], given: Given) -> Iterator[Bounds]:
         """Where the published numbers lie between those of the worst and of the best order of ties:
@@ -408,11 +423,6 @@ def _words(choice: Choice, given: Given) -> tuple[str, ...]:
     return tuple(
         difference.words.format(folds=given.folds, size=given.fold) for difference in choice
     )
-
-
-def _ranked(choice: Choice, base: Measurement) -> list[Difference]:
-    """The differences of a choice that change the ranking."""
-    return [difference for difference in choice if difference.changed(base) & RANKED]
 
 
 def _all_but_one(choice: Choice) -> Iterator[Choice]:

@@ -130,8 +130,8 @@ def trace(
 
 
 def first_cause(wrong: Sequence[Step]) -> Step:
-    """Of steps that do not match, in the order of `trace`, the one from which others may follow: the
-    first of the artefact that is nearest to the photographs.
+    """Of steps that do not match, in the order of `trace`, the one from which others may follow:
+    the first of the artefact that is nearest to the photographs.
     """
     deepest = wrong[-1].path
     for step in wrong:

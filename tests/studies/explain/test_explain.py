@@ -67,12 +67,13 @@ def scores() -> np.ndarray:
 def test_one_fold_for_the_mean_of_five(scores: np.ndarray) -> None:
     """VSE++'s evaluation without --fold5 on the split of 1,000 images (SGRAF #7)."""
     one = evaluate(scores[24:48, 120:240], np.arange(120) // 5)
-    found = explain(scores, text(one), protocol=Protocol("5fold", folds=5))
+    rules = Protocol("5fold", folds=5)
+    found = explain(scores, text(one), protocol=rules, most=2)
     assert reasons(found) == {("the second 24 images alone",)}
     assert "the second 24 images alone" in str(found)
-    mean = evaluate(scores, OWNER, Protocol("5fold", folds=5))
+    mean = evaluate(scores, OWNER, rules)
     assert found.references[0].numbers == tuple(round_all(mean))
-    back = explain(scores, text(evaluate(scores, OWNER)), protocol=Protocol("5fold", folds=5))
+    back = explain(scores, text(evaluate(scores, OWNER)), protocol=rules, most=1)
     assert reasons(back) == {("one pool of all images",)}
 
 
@@ -81,7 +82,7 @@ def test_interleaved_folds(scores: np.ndarray) -> None:
     order = np.argsort(np.arange(IMAGES) % 5, kind="stable")
     columns = np.concatenate([np.arange(5) + 5 * image for image in order])
     dealt = evaluate(scores[order][:, columns], OWNER, Protocol("5fold", folds=5))
-    found = explain(scores, text(dealt), protocol=Protocol("5fold", folds=5))
+    found = explain(scores, text(dealt), protocol=Protocol("5fold", folds=5), most=1)
     assert reasons(found) == {("the mean of 5 folds, each every 5th image",)}
 
 
@@ -135,7 +136,11 @@ def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
         for name, k in (("R@1", 1), ("R@5", 5), ("R@10", 10))
     }
     assert ("the share of right candidates found, not a hit",) in reasons(
-        explain(scores, ",".join(f"i2t_{name}={value:.2f}" for name, value in share.items()))
+        explain(
+            scores,
+            ",".join(f"i2t_{name}={value:.2f}" for name, value in share.items()),
+            most=1,
+        )
     )
     best = np.array(
         [
@@ -151,7 +156,7 @@ def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
             (10, 100 * (best < 2).mean()),
         )
     )
-    assert reasons(explain(scores, pairs)) == {
+    assert reasons(explain(scores, pairs, most=1)) == {
         ("each caption a pair with its own copy of the image",)
     }
     assert ("the two directions exchanged",) in reasons(
@@ -163,10 +168,13 @@ def test_the_right_number_of_something_else(scores: np.ndarray) -> None:
                     for way, name in NAMES
                 }
             ),
+            most=1,
         )
     )
     first = evaluate(scores[:, ::EACH], np.arange(IMAGES))
-    assert ("only the first caption of each image",) in reasons(explain(scores, text(first)))
+    assert ("only the first caption of each image",) in reasons(
+        explain(scores, text(first), most=1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,7 +205,7 @@ def test_a_sum_of_rounded_recalls_is_another_than_that_of_all_digits(scores: np.
     summed = sum(Decimal(f"{numbers[name]:.1f}") for name in NAMES)
     assert f"{summed:.1f}" != f"{numbers.rsum:.1f}"
     assert ("the sum of recalls rounded to one decimal",) in reasons(
-        explain(scores, f"RSUM={summed:.1f}")
+        explain(scores, f"RSUM={summed:.1f}", most=1)
     )
 
 
@@ -275,10 +283,10 @@ def test_vectors_are_changed_before_they_are_multiplied() -> None:
     unit = [each / np.linalg.norm(each, axis=1, keepdims=True) for each in (images, captions)]
     as_unit = evaluate(unit[0] @ unit[1].T, OWNER)
     assert ("vectors divided by their lengths",) in reasons(
-        explain((images, captions), text(as_unit))
+        explain((images, captions), text(as_unit), most=1)
     )
     as_given = evaluate(images @ captions.T, OWNER)
-    found = explain((images, captions), text(as_given), normalise=True)
+    found = explain((images, captions), text(as_given), normalise=True, most=1)
     assert ("vectors not divided by their lengths",) in reasons(found)
     assert found.references[0].numbers == tuple(round_all(as_unit))
 
@@ -317,18 +325,18 @@ def test_a_protocol_of_as_many_captions_as_there_are_is_tried_as_that_of_all(
     exchanged = {
         (way, name): numbers["t2i" if way == "i2t" else "i2t", name] for way, name in NAMES
     }
-    for folds in (1, 5):
+    for folds, most in ((1, 1), (5, 2)):
         rules = Protocol("five", captions_per_image=EACH, folds=folds)
         own = evaluate(scores, OWNER, rules)
-        found = explain(scores, text(own), protocol=rules)
+        found = explain(scores, text(own), protocol=rules, most=1)
         assert found.references[0].numbers == tuple(round_all(own))
         assert str(found).startswith("The published numbers are those measured.\n")
-        every = explain(scores, text(own), protocol=Protocol("all of them", folds=folds))
+        every = explain(scores, text(own), protocol=Protocol("all of them", folds=folds), most=1)
         assert found.variants == every.variants
         words = ("the two directions exchanged",)
         if folds > 1:
             words = ("one pool of all images", *words)
-        assert words in reasons(explain(scores, text(exchanged), protocol=rules))
+        assert words in reasons(explain(scores, text(exchanged), protocol=rules, most=most))
 
 
 def test_captions_that_a_protocol_leaves_out_make_no_pairs() -> None:
@@ -355,7 +363,7 @@ def test_images_that_cannot_be_cut_without_those_that_lack_captions(scores: np.n
     owner = np.where(OWNER == 3, -1, OWNER)
     rules = Protocol("5fold", folds=5)
     own = evaluate(scores, owner, rules)
-    found = explain(scores, text(own), caption_image=owner, protocol=rules, most=2)
+    found = explain(scores, text(own), caption_image=owner, protocol=rules, most=1)
     assert found.references[0].reproduces
     pool = np.flatnonzero(np.arange(IMAGES) != 3), np.flatnonzero(owner >= 0)
     left = evaluate(scores[np.ix_(*pool)], np.arange(595) // 5)
@@ -380,10 +388,10 @@ def test_equal_captions_count_for_each_other() -> None:
         ]
     )
     published = ",".join(f"t2i_R@{k}={100 * (place < k).mean():.2f}" for k in (1, 5, 10))
-    assert reasons(explain(scores, published, captions=texts)) == {
+    assert reasons(explain(scores, published, captions=texts, most=2)) == {
         ("equal captions right for each other's images",)
     }
-    without = explain(scores, published)
+    without = explain(scores, published, most=1)
     assert not without.reproducing
     assert "the captions' texts" in without.not_tried
 
@@ -412,12 +420,13 @@ def test_nothing_explains_the_numbers_of_another_system(scores: np.ndarray) -> N
 @pytest.mark.slow
 def test_random_numbers_are_rarely_explained_where_there_are_several(scores: np.ndarray) -> None:
     """Of one number near the truth many are given by some variant; of three together hardly any."""
-    numbers = evaluate(scores, OWNER)
+    scores = scores[:60, :300]
+    numbers = evaluate(scores, OWNER[:300])
     one = explain(scores, f"t2i_R@1={numbers['t2i', 'R@1']:.1f}", most=2)
     assert 0.05 < one.by_chance[2] < 1
     assert one.by_chance[0] <= one.by_chance[1] < one.by_chance[2]
     draw, explained = np.random.default_rng(1), 0
-    for _ in range(5):
+    for _ in range(2):
         near = {name: numbers[name] + draw.uniform(-2, 2) for name in NAMES[3:]}
         found = explain(scores, text(near, NAMES[3:]), most=2)
         explained += bool(found.reproducing)
