@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from stages.commands.compare import CompareOptions
 from stages.measure import Unwritten
 from stages.progress import Progress, say
 
+if TYPE_CHECKING:
+    from pipeline.judge.figures.drawing import Drawing
+
 
 def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     """Test systems against each other on the same queries; with three or more, every pair."""
@@ -35,10 +38,10 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     systems = named_systems.expanded(paths.root, options.systems)
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
-    if options.figure:
+    if options.figures:
         from pipeline.judge.figures import compared as figures  # and with it matplotlib
 
-        figures.check(len(systems), options.figure)
+        figures.check(len(systems), options.figures, settings.typesetting.text_width)
     titles: list[str] = []
     named: list[Sequence[named_systems.Place]] = []
     for system in systems:
@@ -76,9 +79,9 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
             names = [pool.name for pool in group]
         shown.append(names)
     unwritten = Unwritten()
-    if options.figure:
-        with unwritten.of(options.figure):
-            _draw(options.figure, shown, ranked, contrasts, settings)
+    if options.figures:
+        picture = _drawn(shown, ranked, contrasts, settings)
+        _write(picture, options.figures, settings, unwritten)
     terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
     unwritten.refuse()
 
@@ -190,21 +193,34 @@ def _contrasts(
     return contrasts
 
 
-def _draw(
-    file: Path,
+def _drawn(
     systems: Sequence[Sequence[str]],
     ranked: Sequence[Sequence[Sequence[Metrics]]],
     contrasts: Sequence[Sequence[dict[str, Any]]],
     settings: Settings,
-) -> None:
-    """Draw what was compared, and say the caption."""
+) -> Drawing:
+    """Draw what was compared."""
     from pipeline.judge.figures import compared as figures  # and with it matplotlib
 
-    font = settings.typesetting.figure_font
+    names = [", ".join(of_seeds) for of_seeds in systems]
     pools = list(map(figures.ComparedPool, ranked, contrasts))
-    picture = figures.draw([", ".join(names) for names in systems], pools, font)
-    figures.write(picture, file, font)
-    say(f"{file}: {picture.caption}")
+    how = settings.typesetting
+    return figures.draw(names, pools, how.text_width, how.figure_font)
+
+
+def _write(
+    picture: Drawing, files: Sequence[Path], settings: Settings, unwritten: Unwritten
+) -> None:
+    """Write a figure into all files that are named, and say its caption."""
+    from pipeline.judge.figures import compared as figures  # and with it matplotlib
+
+    written = []
+    for file in dict.fromkeys(files):
+        with unwritten.of(file):
+            figures.write(picture, file, settings.typesetting.figure_font)
+            written.append(str(file))
+    if written:
+        say(f"{', '.join(written)}: {picture.caption}")
 
 
 @dataclass(frozen=True)

@@ -107,19 +107,37 @@ def command(taken: type[Options], function: str, *around: Callable[..., Any]) ->
         decorated = decorate(decorated)
     for field in reversed(fields):
         decorated = _with_option(decorated, field)
-    return click.command(cls=_Command, help=taken.__doc__)(decorated)
+    return click.command(cls=CheckedCommand, help=taken.__doc__)(decorated)
 
 
-class _Command(click.Command):
-    """A command whose names of parts, among them those of other packages, are listed in its help
-    alone.
+class CheckedCommand(click.Command):
+    """A command that refuses a second value of an option that takes one, and lists the names of
+    parts, among them those of other packages, in its help alone.
     """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse an option with two values where it takes one: click would use the last."""
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            _refuse_repeats(order)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for parameter in self.params:
             if isinstance(parameter, click.Option):
                 _name_long_choices(parameter)
         super().format_options(ctx, formatter)
+
+
+def _refuse_repeats(order: Sequence[click.Parameter]) -> None:
+    """Check that options that take one value are given once. order: of the command line."""
+    seen = set[str | None]()
+    for option in order:
+        if not isinstance(option, click.Option) or option.is_flag or option.multiple:
+            continue
+        if option.name in seen:
+            raise InputError(f"{option.opts[-1]} takes one value, and is given twice; give it once")
+        seen.add(option.name)
 
 
 def _name_long_choices(option: click.Option) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.wrapping import TERMINAL
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.explain import explained, printed
@@ -89,7 +90,7 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     elif options.output == "markdown":
         terminal.echo(explained.to_markdown(found, options.rows))
     else:
-        width = terminal.width(sys.stdout)
+        width = terminal.width(sys.stdout) or TERMINAL
         terminal.echo(explained.to_text(found, options.rows, width, terminal.strong))
 
 

@@ -138,7 +138,7 @@ class PicturePath(OutputPath):
         super().__init__(endings=(".pdf", ".svg", ".png", ".csv"))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse also numbers in the place of another file that the command line names."""
+        """Refuse a CSV name that the command line uses for something else."""
         place = super().convert(value, param, ctx)
         if ctx is not None:
             _refuse_shared(place.with_suffix(".csv"), self.writes, param, ctx)

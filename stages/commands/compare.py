@@ -58,16 +58,18 @@ class CompareOptions(declared.Options):
             json="JSON, an object for each pair",
         ),
     ] = "text"
-    figure: Annotated[
-        Path | None,
+    figures: Annotated[
+        tuple[Path, ...],
         click.option(
             "--figure",
             type=PicturePath(),
+            multiple=True,
             metavar="FILE",
             help="Also draw recall against K with 95 % bands, and the differences with their intervals: .pdf, .svg "
-            "or .png, with the numbers beside it as .csv; or .csv alone.",
+            "or .png, with the numbers beside it as .csv; or .csv alone. As wide as typesetting.text_width. May be "
+            "given several times.",
         ),
-    ] = None
+    ] = ()
     explain: Annotated[
         bool,
         declared.flag("--explain", help="Say below the table what each of its numbers is."),

@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from stages.declared import with_settings
+from stages.declared import CheckedCommand, with_settings
 
 
-@click.command
+@click.command(cls=CheckedCommand)
 @with_settings
 def plan_command(**given: Any) -> None:
     """Write results/plan: for each step of the run a file of its settings and of the versions of

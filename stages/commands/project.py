@@ -135,7 +135,7 @@ sample_command = declared.command(
 )
 
 
-@click.command
+@click.command(cls=declared.CheckedCommand)
 def machine_command() -> None:
     """Show how this machine multiplies float32 matrices, and whether bfloat16 is faster. It is
     measured once.

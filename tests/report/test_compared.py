@@ -111,6 +111,12 @@ def test_what_would_suffice_has_a_column_where_a_difference_is_not_significant()
         heading = next(line for line in table.splitlines() if "Holm |" in line)
         assert ("would suffice" in heading) == (needs is not None)
         assert said in table
+        for systems in (names, ("a", "b", "c")):
+            pairs = [contrast(40.0, 50.0, needs) for _ in combinations(systems, 2)]
+            for explain, sentence in ((False, "Would suffice: "), (True, "four of five cases")):
+                for writer in (compared.to_text, compared.to_markdown):
+                    printed = " ".join(writer(systems, [pairs], explain).split())
+                    assert (sentence in printed) == (needs is not None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ its files.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,7 +57,7 @@ def hits(matrix: np.ndarray, way: str, k: int) -> float:
 def test_recalls_are_those_counted_and_bands_those_of_evaluate() -> None:
     matrices = [[scores(0.7, 1)], [scores(0.6, 2), scores(0.8, 3)], [scores(0.5, 4)]]
     given = pool(matrices)
-    rows = compared.draw(SYSTEMS, [given]).numbers.to_dict("records")
+    rows = compared.draw(SYSTEMS, [given], 16).numbers.to_dict("records")
     recalls = {(row["system"], row["metric"]): row for row in rows if row["shown"] == "recall"}
     assert len(recalls) == 3 * 2 * 10
     for name, group in zip(SYSTEMS, matrices, strict=True):
@@ -81,6 +82,7 @@ def test_recalls_are_those_counted_and_bands_those_of_evaluate() -> None:
             printed = at(tested, statistic)
             assert row["value"] == printed["difference"]
             assert [row["low"], row["high"]] == printed["interval"]
+            assert row["p"] == printed["p"]
             assert row["holm"] == printed["holm"]
 
 
@@ -101,26 +103,26 @@ def test_equal_seeds_have_the_band_of_one_and_folds_their_mean() -> None:
 
 @pytest.mark.slow
 def test_files_are_the_same_bytes_with_fonts_that_papers_take(tmp_path: Path) -> None:
-    count = 8
+    count = 5
     long = "a system with a name that is much longer than a legend of a column has room for, "
     names = [f"{long}$x_{number}$ [final]" for number in range(count)]
     groups = [[scores(0.5 + number / 20, number)] for number in range(count)]
     both = [pool(groups)] * 2
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
-        picture = compared.draw(names, both)
-        for ending in (".pdf", ".svg"):
+        picture = compared.draw(names, both, 17.5)
+        for ending in (".pdf", ".svg") if folder == "a" else (".svg", ".pdf"):
             compared.write(picture, tmp_path / folder / f"f{ending}", "sans")
     for ending in ("pdf", "svg", "csv"):
         content = (tmp_path / "a" / f"f.{ending}").read_bytes()
         assert content == (tmp_path / "b" / f"f.{ending}").read_bytes()
         assert b"/Type3" not in content
-    assert picture.figure.get_figwidth() == 6.9
+    assert picture.figure.get_figwidth() == pytest.approx(17.5 / 2.54)
     legend = picture.figure.axes[-1].get_legend()
     assert legend is not None
     assert legend.get_window_extent().x1 <= picture.figure.bbox.x1
     labels = [text.get_text() for text in legend.get_texts()]
-    assert [label.split("  ")[0] for label in labels] == [*"12345678"]
+    assert [label.split("  ")[0] for label in labels] == [*"12345"]
     assert len(pd.read_csv(tmp_path / "a" / "f.csv")) == 2 * (
         count * 20 + count * (count - 1) // 2 * 7
     )
@@ -136,10 +138,41 @@ def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> No
         "none/f.pdf": "there is no folder",
     }.items():
         with pytest.raises(InputError, match=r"^[^\n]*$") as refused:
-            compared.check(2, tmp_path / file)
+            compared.check(2, [tmp_path / "new.svg", tmp_path / file], 16)
         assert said in str(refused.value), file
     with pytest.raises(InputError, match="draws 12 systems at most, received 13"):
-        compared.check(13, tmp_path / "f.pdf")
+        compared.check(13, [tmp_path / "f.pdf"], 16)
     for file in ("earlier.pdf", "earlier.csv", "new.svg", "notes.csv"):
-        compared.check(12, tmp_path / file)
+        compared.check(12, [tmp_path / file], 7)
+    with pytest.raises(InputError, match=r"^typesetting.text_width 6.9: [^\n]* at least 7 cm$"):
+        compared.check(2, [tmp_path / "f.pdf"], 6.9)
     assert (tmp_path / "notes.csv").read_text().startswith("name,grade")
+
+
+@pytest.mark.slow
+def test_it_is_as_wide_as_the_text_and_nothing_lies_outside(tmp_path: Path) -> None:
+    names = [f"a system with a long name, {number}" for number in range(6)]
+    given = {count: pool([[scores(0.6, each)] for each in range(count)]) for count in (2, 6)}
+    for width, count in ((7, 2), (7, 6), (12.1, 2), (30, 2)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # matplotlib's where a panel has no room
+            picture = compared.draw(names[:count], [given[count]], width)
+            figure = picture.figure
+            bounds = figure.get_tightbbox()
+        assert figure.get_figwidth() == pytest.approx(width / 2.54)
+        assert bounds.x0 >= 0
+        assert bounds.x1 <= width / 2.54 + 0.02, (width, count)
+        for axes in figure.axes[:-1]:
+            assert axes.get_window_extent().width > 0.5 * figure.dpi, (width, count)
+        where = "Below" if (width, count) in ((7, 2), (12.1, 2)) else "Right"
+        assert f". {where}: differences" in picture.caption
+
+
+def test_a_difference_has_the_line_of_no_system() -> None:
+    given = pool([[scores(0.6, 1)], [scores(0.7, 2)]])
+    of_recalls, _, *forests, _ = compared.draw(SYSTEMS[:2], [given], 16).figure.axes
+    of_systems = {(line.get_color(), line.get_marker()) for line in of_recalls.lines}
+    for axes in forests:
+        for line in axes.lines:
+            assert line.get_color() in ("black", "#555555")
+            assert line.get_marker() not in {marker for _, marker in of_systems}

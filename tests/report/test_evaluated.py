@@ -71,6 +71,20 @@ def test_a_panel_has_the_results_of_its_own_protocol_alone() -> None:
         assert f"{numbers['RSUM']:.1f}" in line
 
 
+def test_tied_queries_are_counted_below_a_table_where_there_are_any() -> None:
+    scores = np.eye(20)
+    scores[0] = 1  # ties image 0 with all captions, and each caption but its own with image 0
+    tied = evaluate(scores, np.arange(20)).as_dict()
+    plain = evaluate(np.eye(20), np.arange(20)).as_dict()
+    counts = "tied queries: image → caption 1, caption → image 19"
+    for results, said in (
+        ([("a", tied), ("b", plain)], f"  a: {counts}"),
+        ([("a", tied), ("b", tied)], f"  {counts}"),
+    ):
+        assert said in evaluated.to_table(results).splitlines()
+    assert "tied" not in evaluated.to_table([("a", plain), ("b", plain)])
+
+
 def test_seeds_are_averaged_with_their_spread() -> None:
     net, other = evaluated.Series("net", "digest"), evaluated.Series("net", "another")
     runs = [

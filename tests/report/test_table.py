@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.judge.tables.comma_separated import to_csv
-from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow
+from pipeline.judge.tables.table import Cell, Column, Note, Panel, RowGroup, Table, TableRow, grid
 from pipeline.judge.tables.text import to_text
 
 TWO = (Column("a"), Column("b"))
@@ -86,3 +86,13 @@ def test_a_remark_on_a_test_set_is_shown_with_its_columns_alone() -> None:
     notes = (Note("of f30k", test_set="f30k"), Note("of coco", test_set="coco"), Note("of all"))
     made = Panel(columns, (RowGroup((TableRow((Cell("1"), Cell("2"))),)),), notes=notes)
     assert [note.text for note in made.lettered().notes] == ["of f30k", "of all"]
+
+
+def test_names_wider_than_the_terminal_have_lines_of_their_own_within_it() -> None:
+    name = "the mean of 2 folds, image i in fold i mod 2; rounded to a digit less than printed"
+    panel = grid(("", "R@1", "R@5"), {"": [[name, Cell("58.1"), Cell("81.5")]]})
+    lines = to_text(panel, width=60)
+    assert [line for line in lines if len(line) > 60] == []
+    heading, *name_lines, numbers = lines
+    assert (heading.split(), numbers.split()) == (["R@1", "R@5"], ["58.1", "81.5"])
+    assert " ".join(line.strip() for line in name_lines) == name

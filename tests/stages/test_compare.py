@@ -16,6 +16,7 @@ import pytest
 import saved
 import yaml
 import zarr
+from PIL import Image
 from scored import score
 
 from pipeline.foundation.evaluation import retrieval
@@ -462,7 +463,8 @@ def test_a_figure_holds_the_numbers_that_are_printed(
         np.save(f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.normal(size=(60, 120)))
     options = ("--captions-per-image", "2", "--figure")
     systems = ("a.npy", "Ours=b.npy,c.npy")
-    (pair,) = compared(pipeline, *systems, *options, "f.svg")
+    width = ("-S", "typesetting.text_width=12.1")
+    (pair,) = compared(pipeline, *systems, *options, "f.svg", "--figure", "g.png", *width)
     rows = list(csv.DictReader(io.StringIO(Path("f.csv").read_text())))
     differences = {row["metric"]: row for row in rows if row["shown"] == "difference"}
     recalls = {(row["system"], row["metric"]): row for row in rows if row["shown"] == "recall"}
@@ -472,6 +474,7 @@ def test_a_figure_holds_the_numbers_that_are_printed(
         assert (drawn["system"], drawn["minus"]) == ("Ours", "a")
         assert float(drawn["value"]) == pytest.approx(printed["difference"])
         assert [float(drawn["low"]), float(drawn["high"])] == pytest.approx(printed["interval"])
+        assert [float(drawn["p"]), float(drawn["holm"])] == [printed["p"], printed["holm"]]
         if statistic.direction:
             assert float(recalls["a", str(statistic)]["value"]) == pytest.approx(printed["a"])
             assert float(recalls["Ours", str(statistic)]["value"]) == pytest.approx(printed["b"])
@@ -481,6 +484,9 @@ def test_a_figure_holds_the_numbers_that_are_printed(
             row = recalls["a", f"{way} {metric}"]
             assert [float(row["low"]), float(row["high"])] == pytest.approx(ends)
     assert "<svg" in Path("f.svg").read_text()
+    assert Path("g.csv").read_bytes() == Path("f.csv").read_bytes()
+    with Image.open("g.png") as image:
+        assert image.width == round(300 * 12.1 / 2.54)
     Path("ours.csv").write_text("kept")
     for file, said in {
         "f.jpg": "expected a name that ends in .pdf or .svg or .png or .csv",

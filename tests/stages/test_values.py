@@ -51,6 +51,18 @@ def test_no_option_of_any_command_takes_empty_text() -> None:
                 each.type.convert(value, each, None)
 
 
+def test_an_option_of_one_value_is_refused_where_it_is_given_twice() -> None:
+    tried = set()
+    for name, each in options():
+        if not isinstance(each, click.Option) or each.is_flag or each.multiple:
+            continue
+        words = [each.opts[-1], *["1"] * each.nargs]
+        with pytest.raises(InputError, match=r"^[^\n]* takes one value, and is given twice; give"):
+            cli.command(name).make_context(name, [*words, *words])
+        tried.add(each.opts[-1])
+    assert tried > {"--ties", "--beside", "--published", "--embeddings", "--card", "--to", "--log"}
+
+
 # Option -> commands where it means something else, which its help says.
 OTHER_MEANINGS = {
     "--embeddings": {"add"},

@@ -20,6 +20,7 @@ Shown: TypeAlias = tuple[Decimal, ...]
 # How far from the published numbers others are drawn at most: points, ranks, or of a sum six times
 # as many.
 NEAR = 2
+OFF_BY = "off by"  # the heading of the largest difference from a published number
 PROTOCOL = "measured by the protocol"
 # What is not known -> how to give it.
 HOW = {
@@ -367,7 +368,7 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     headings = [""]
     if is_open:
         headings.append("direction")
-    headings += [*explanation.statistics, "largest difference"]
+    headings += [*explanation.statistics, OFF_BY]
     if len(explanation.published) > 1:
         headings.append("equal")
     references = explanation.references

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,7 @@ from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_s
 from pipeline.foundation.files import regular
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.figures import drawing
-from pipeline.judge.figures.drawing import GREY, PAGE_WIDTH, Drawing
+from pipeline.judge.figures.drawing import GREY, Drawing
 from pipeline.judge.tables import compared
 
 # Recalls are drawn at each of them.
@@ -51,20 +51,32 @@ COLUMNS = (
     "value",
     "low",
     "high",
+    "p",
     "holm",
 )
 HEADING = ",".join(COLUMNS)
-# How many rows a forest plot has at most beside the recalls; more stand beside both, one above the
-# other.
+# How many rows a forest plot has at most beside recalls in one row; with more, these stand one
+# above the other.
 ROWS_BESIDE = 10
 BAND = 0.16  # opacity of a band
 ROW = 0.14  # inches: a row of a forest plot
 LEGEND_ROW = 0.155  # inches
-LEGEND_LETTERS = 112  # of a row of the legend
-LEGEND_LINE = 8  # letters: as wide as the line before a label
+LEGEND_LETTERS = 16.2  # of a row of the legend, an inch
 ROWS_OF_ONE = 3  # of a legend with one label in a row
 # How wide the two panels of recalls and the forest plot are.
 WIDTHS = (1, 1, 1.1)
+HEIGHTS = (1, 1.2)  # of the recalls, and of a forest plot below them
+LEAST_OF_TWO = 64  # letters: the least row of the legend that two long labels share
+LEAST_BESIDE = 5.5  # inches: the least width of three panels beside each other
+LEAST_WIDTH = 7.0  # cm: the least width of a figure
+INCH = 2.54  # cm
+# A difference is no system: it has a colour and a marker that none has.
+DIFFERENCE: Mapping[str, Any] = {"color": "black", "marker": "d", "markersize": 5}
+# Where the forest plot stands: right of both panels of recalls, right of them one above the other,
+# or below them.
+Layout: TypeAlias = Literal["beside", "stacked", "below"]
+# Layout -> where the caption says that the differences are.
+DIFFERENCES_AT: Mapping[Layout, str] = {"beside": "Right", "stacked": "Right", "below": "Below"}
 
 
 @dataclass(frozen=True)
@@ -75,12 +87,24 @@ class ComparedPool:
     contrasts: Sequence[Contrast]  # of all pairs, in the order of `combinations`
 
 
-def check(systems: int, file: Path) -> None:
-    """Refuse, before anything is measured, a figure that cannot be drawn or written."""
+def check(systems: int, files: Sequence[Path], text_width: float) -> None:
+    """Refuse, before anything is measured, a figure that cannot be drawn or written. text_width: in
+    cm.
+    """
     if systems > MOST_SYSTEMS:
         raise InputError(
             f"--figure draws {MOST_SYSTEMS} systems at most, received {systems}; name fewer"
         )
+    if text_width < LEAST_WIDTH:
+        raise InputError(
+            f"typesetting.text_width {text_width:g}: --figure is as wide, and takes at least {LEAST_WIDTH:g} cm"
+        )
+    for file in files:
+        _check_place(file)
+
+
+def _check_place(file: Path) -> None:
+    """Refuse a file without a folder, or with a CSV beside it that holds something else."""
     if not file.absolute().parent.is_dir():
         raise InputError(f"{file}: there is no folder {file.parent}; make it, or choose another")
     numbers = file.with_suffix(".csv")
@@ -103,14 +127,17 @@ def write(picture: Drawing, file: Path, font: drawing.Font) -> None:
 
 
 def draw(
-    names: Sequence[str], pools: Sequence[ComparedPool], font: drawing.Font = "sans"
+    names: Sequence[str],
+    pools: Sequence[ComparedPool],
+    text_width: float,
+    font: drawing.Font = "sans",
 ) -> Drawing:
     """Draw systems that were compared, a row of panels for each pool.
 
-    names: what each system is called.
+    names: what each system is called; text_width: of the paper, in cm, and so wide is the figure.
     """
     with drawing.paper_style(font):
-        picture = drawing.finished(_drawn(names, pools))
+        picture = drawing.finished(_drawn(names, pools, text_width / INCH))
         _settle(picture.figure)
     return picture
 
@@ -125,25 +152,24 @@ def _settle(figure: Figure) -> None:
         axes.set_position(np.round(axes.get_position().bounds, 4).tolist())
 
 
-def _drawn(names: Sequence[str], pools: Sequence[ComparedPool]) -> Drawing:
+def _drawn(names: Sequence[str], pools: Sequence[ComparedPool], width: float) -> Drawing:
     keyed = [f"{key}  {drawing.printable(name)}" for key, name in compared.keyed(names)]
-    columns = _legend_columns(keyed)
+    letters = int(LEGEND_LETTERS * width)
+    columns = _legend_columns(keyed, letters)
     rows = len(STATISTICS) + 1
     if len(names) > 2:
         rows = len(pools[0].contrasts)
-    height = 2.1
-    if rows > ROWS_BESIDE:
-        height = max(3.6, 0.8 + ROW * rows)
+    layout, height = _layout(rows, width)
     above = LEGEND_ROW * math.ceil(len(names) / columns)
     heights = [above, *([height] * len(pools))]
-    figure = Figure(figsize=(PAGE_WIDTH, sum(heights)), layout="constrained")
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
     grid = figure.add_gridspec(len(heights), 1, height_ratios=heights)
     numbers: list[Mapping[str, Any]] = []
     lines = drawing.lines(len(names))
     opacity = BAND / max(1, len(names) / 4)  # of many systems several bands lie on each other
     handles: list[Line2D] = []
     for place, pool in zip(range(1, len(heights)), pools, strict=True):
-        recalls, forest = _panels(figure, grid[place], rows > ROWS_BESIDE)
+        recalls, forest = _panels(figure, grid[place], layout)
         for axes, way in zip(recalls, WAYS, strict=True):
             axes.set_title(_panel_title(pool, way, len(pools) > 1))
             handles = []
@@ -153,38 +179,53 @@ def _drawn(names: Sequence[str], pools: Sequence[ComparedPool]) -> Drawing:
         numbers += _rows(names, pool)
     legend_axes = figure.add_subplot(grid[0])
     legend_axes.set_axis_off()
-    labels = [drawing.shorten(label, LEGEND_LETTERS // columns - LEGEND_LINE) for label in keyed]
+    labels = [
+        drawing.shorten(label, letters // columns - drawing.LINE_CHARACTERS) for label in keyed
+    ]
     legend = legend_axes.legend(
         handles, labels, loc="upper left", ncol=columns, borderaxespad=0, borderpad=0
     )
     for text in legend.get_texts():
         text.set_parse_math(False)
     table = pd.DataFrame(numbers, columns=list(COLUMNS)).astype({"seeds": "Int64"})
-    return Drawing(figure, _caption(keyed, pools), table, wide=True)
+    return Drawing(figure, _caption(keyed, pools, layout), table, wide=True)
 
 
-def _legend_columns(labels: Sequence[str]) -> int:
-    """How many labels stand beside each other in a row of the legend."""
-    widest = max(map(drawing.text_width, labels)) + LEGEND_LINE
+def _legend_columns(labels: Sequence[str], letters: int) -> int:
+    """How many labels stand beside each other in a row of the legend of so many letters."""
+    widest = max(map(drawing.text_width, labels)) + drawing.LINE_CHARACTERS
     fewest = 1
-    if len(labels) > ROWS_OF_ONE:
+    if len(labels) > ROWS_OF_ONE and letters >= LEAST_OF_TWO:
         fewest = 2  # and what is longer is shortened
-    return min(len(labels), 4, max(fewest, LEGEND_LETTERS // widest))
+    return min(len(labels), 4, max(fewest, letters // widest))
 
 
-def _panels(figure: Figure, place: SubplotSpec, is_tall: bool) -> tuple[list[Axes], SubplotSpec]:
-    """The panels of recalls in both directions, and the place of the forest plot: beside each
-    other, or the recalls one above the other if it is tall.
+def _layout(rows: int, width: float) -> tuple[Layout, float]:
+    """Where the panels of a pool stand, and how high they are together, in inches. rows: of the
+    forest plot.
     """
-    if is_tall:
+    if rows > ROWS_BESIDE:
+        return "stacked", max(3.6, 0.8 + ROW * rows)
+    if width < LEAST_BESIDE:
+        return "below", 4.2
+    return "beside", 2.1
+
+
+def _panels(figure: Figure, place: SubplotSpec, layout: Layout) -> tuple[list[Axes], SubplotSpec]:
+    """The panels of recalls in both directions, and the place of the forest plot."""
+    labelled = [(True, True), (True, False)]
+    if layout == "stacked":
         grid = place.subgridspec(2, 2)
         recalls = [figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[1, 0])]
         labelled = [(False, True), (True, True)]
         forest = grid[:, 1]
+    elif layout == "below":
+        grid = place.subgridspec(2, 2, height_ratios=HEIGHTS)
+        recalls = [figure.add_subplot(grid[0, 0]), figure.add_subplot(grid[0, 1])]
+        forest = grid[1, :]
     else:
         grid = place.subgridspec(1, 3, width_ratios=WIDTHS)
         recalls = [figure.add_subplot(grid[0]), figure.add_subplot(grid[1])]
-        labelled = [(True, True), (True, False)]
         forest = grid[2]
     for axes, (has_x_label, has_y_label) in zip(recalls, labelled, strict=True):
         axes.set_xticks([1, 5, 10])
@@ -264,13 +305,11 @@ def _differences(axes: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
     axes.axvline(0, color=GREY, linewidth=0.8)
     for place, row in enumerate(rows.values()):
         low, high = row["interval"]
-        axes.plot([low, high], [place, place], color=drawing.BLUE, linewidth=1.1)
+        axes.plot([low, high], [place, place], color=DIFFERENCE["color"], linewidth=1.1)
         face = "white"
         if row["holm"] < LEVEL:
-            face = drawing.BLUE
-        axes.plot(
-            row["difference"], place, "o", color=drawing.BLUE, markerfacecolor=face, clip_on=False
-        )
+            face = DIFFERENCE["color"]
+        axes.plot(row["difference"], place, markerfacecolor=face, clip_on=False, **DIFFERENCE)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -310,11 +349,12 @@ def _rows(names: Sequence[str], pool: ComparedPool) -> Iterator[dict[str, Any]]:
                 "value": row["difference"],
                 "low": row["interval"][0],
                 "high": row["interval"][1],
+                "p": row["p"],
                 "holm": row["holm"],
             }
 
 
-def _caption(keyed: Sequence[str], pools: Sequence[ComparedPool]) -> str:
+def _caption(keyed: Sequence[str], pools: Sequence[ComparedPool], layout: Layout) -> str:
     """What the figure shows, in plain text."""
     titles = dict.fromkeys(compared.title(pool.contrasts[0]) for pool in pools)
     bands = "95 % intervals over images"
@@ -324,7 +364,8 @@ def _caption(keyed: Sequence[str], pools: Sequence[ComparedPool]) -> str:
     what = {("images",): "images", ("images", "seeds"): "images and seeds"}
     of_differences = " or over ".join(what[each] for each in sorted(over))
     return (
-        f"Recall at K of {'; '.join(keyed)}, on {'; '.join(titles)}. Bands: {bands}. Right: differences "
-        f"with 95 % intervals over {of_differences}; filled: significant (p below {LEVEL:g} after Holm's "
-        "correction)."
+        f"Recall at K of {'; '.join(keyed)}, on {'; '.join(titles)}. Bands: {bands}. "
+        f"{DIFFERENCES_AT[layout]}: differences with 95 % intervals over {of_differences}; filled: significant "
+        f"(p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, recalls among "
+        "recalls)."
     )

@@ -30,7 +30,7 @@ from pipeline.judge.systems.scores.made import Member
 COLUMN_WIDTH = 3.3  # inches: a column of a two-column paper
 PAGE_WIDTH = 6.9  # inches: both columns
 LEGEND_CHARACTERS = 54  # in a row of a legend above a plot of a column's width
-LINE_CHARACTERS = 8  # as wide as the line before a legend's label
+LINE_CHARACTERS = 12  # as wide as the line before a legend's label
 BLUE = "#0072B2"
 ORANGE = "#D55E00"
 GREEN = "#009E73"

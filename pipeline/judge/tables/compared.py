@@ -48,10 +48,8 @@ READ = {
     "seeds": [OVER_SEEDS],
     "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
 }
-READ_MORE = (
-    "Would suffice: how many images (or seeds) would make this difference significant. "
-    "More: --explain."
-)
+NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
+MORE = "More: --explain."
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
 SHORT = 8  # the most letters of a name that heads a column of numbers
@@ -68,9 +66,10 @@ def to_text(
     if not _head_columns(names):
         lines = [wrapped(f"{key}  {name}") for key, name in keyed(names)]
         lines.append("")
-    for panel in _panels(names, contrasts, str):
+    panels = _panels(names, contrasts, str)
+    for panel in panels:
         lines += text.to_text(panel)
-    lines += map(wrapped, _notes(contrasts, explain))
+    lines += map(wrapped, _notes(panels, contrasts, explain))
     return "\n".join(lines)
 
 
@@ -82,8 +81,9 @@ def to_markdown(
     if not _head_columns(names):
         legend = ", ".join(f"{key}: `{printable(name)}`" for key, name in keyed(names))
         paragraphs.append(legend)
-    paragraphs += map(markdown.rows, _panels(names, contrasts, _title))
-    return "\n\n".join([*paragraphs, *_notes(contrasts, explain)])
+    panels = _panels(names, contrasts, _title)
+    paragraphs += map(markdown.rows, panels)
+    return "\n\n".join([*paragraphs, *_notes(panels, contrasts, explain)])
 
 
 def to_latex(
@@ -93,11 +93,12 @@ def to_latex(
     legend = " and ".join(names)
     if not _head_columns(names):
         legend = ", ".join(f"{key}: {name}" for key, name in keyed(names))
+    panels = _panels(names, contrasts, _title)
     notes = []
-    for sentences in _notes(contrasts, explain):
-        notes.append(Note(sentences.removesuffix(f" {READ_MORE}")))
+    for sentences in _notes(panels, contrasts, explain):
+        notes.append(Note(sentences.removesuffix(f" {MORE}").removesuffix(f" {NEEDS_BRIEFLY}")))
     floats = []
-    for panel in _panels(names, contrasts, _title):
+    for panel in panels:
         floats.append(replace(panel, caption=f"{legend}.", notes=tuple(notes)))
     return latex.to_latex(Table("compared", tuple(floats)))
 
@@ -254,7 +255,9 @@ def would_suffice(row: Mapping[str, Any]) -> str:
     return sufficient(needs)
 
 
-def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
+def _notes(
+    panels: Sequence[Panel], contrasts: Sequence[Sequence[Contrast]], explain: bool
+) -> list[str]:
     """Explain how to read comparisons that are printed together, or say in one line where that
     is.
     """
@@ -266,15 +269,28 @@ def _notes(contrasts: Sequence[Sequence[Contrast]], explain: bool) -> list[str]:
             else:
                 over.add("images")
     has_several_pairs = len(contrasts[0]) > 1
+    has_needs = _has_needs(panels)
     kind = "both"
     if len(over) == 1:
         kind = over.pop()
     if not explain:
-        more = f"{BRIEFLY[kind]} {READ_MORE}"
+        sentences = [BRIEFLY[kind], MORE]
+        if has_needs:
+            sentences.insert(1, NEEDS_BRIEFLY)
         if has_several_pairs:
-            more = f"{LETTERS} {more}"
-        return [more]
-    notes = [*READ[kind], HOLM, WOULD_SUFFICE]
+            sentences.insert(0, LETTERS)
+        return [" ".join(sentences)]
+    notes = [*READ[kind], HOLM]
+    if has_needs:
+        notes.append(WOULD_SUFFICE)
     if has_several_pairs:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes
+
+
+def _has_needs(panels: Sequence[Panel]) -> bool:
+    """Whether a panel has the column of what would suffice."""
+    headings = set[str]()
+    for panel in panels:
+        headings.update(column.heading for column in panel.columns)
+    return NEEDED in headings

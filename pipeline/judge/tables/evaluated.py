@@ -184,7 +184,13 @@ def _noted(results: Results) -> Iterator[str]:
     """
     systems: dict[str, list[str]] = defaultdict(list)
     for system, numbers in results:
-        for remark in (*_metrics(numbers), *_mean_of_languages(numbers), *_left_out(numbers)):
+        remarks_of_system = [
+            *_tied(numbers),
+            *_metrics(numbers),
+            *_mean_of_languages(numbers),
+            *_left_out(numbers),
+        ]
+        for remark in remarks_of_system:
             systems[remark].append(system)
     for remark, names_of_systems in systems.items():
         if len(names_of_systems) == len(results):
@@ -253,6 +259,13 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
             yield f"{judged} {metric_line}"
     yield from _languages(numbers)
     yield from _left_out(numbers)
+
+
+def _tied(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say how many queries have ties that decide their rank, where there are any."""
+    counts = [f"{DIRECTIONS[way]} {numbers['tied'][way]}" for way in directions(numbers)]
+    if any(numbers["tied"].values()):
+        yield f"tied queries: {', '.join(counts)}"
 
 
 def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from pipeline.foundation.parts.wrapping import TERMINAL, printable
+from pipeline.foundation.parts.wrapping import TERMINAL, printable, wrapped
 from pipeline.judge.tables.table import Cell, Panel
 
 Strong = Callable[[str], str]
@@ -54,12 +54,20 @@ def to_text(panel: Panel, strong: Strong = str, width: int | None = TERMINAL) ->
             label, *number_cells = map(_bold(strong), rows.pop(0), row.cells)
             numbers = gap.join(number_cells)
             if is_narrow:
-                lines += [f"  {label.rstrip()}", f"    {numbers.rstrip()}"]
+                lines += [*_label_alone(label.rstrip(), width), f"    {numbers.rstrip()}"]
             else:
                 lines.append(_line(label, numbers, gap))
     if any(group.title for group in panel.groups):
         lines.append("")
     return lines
+
+
+def _label_alone(label: str, width: int | None) -> list[str]:
+    """A row's name in a line of its own, or in several where it is wider than the terminal."""
+    line = f"  {label}"
+    if width is None or len(line) <= width:
+        return [line]
+    return wrapped(label, "  ", width).split("\n")
 
 
 def _line(label: str, numbers: str, gap: str) -> str:
