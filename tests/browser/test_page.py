@@ -193,7 +193,13 @@ def test_columns_are_chosen(open_page: Callable[..., Any]) -> None:
         page.locator("#results-1-table tbody tr >> nth=0").locator("th:visible, td:visible").count()
         == 5
     )
-    page.uncheck("form.controls [data-part=intervals]")
+    for part, note in (
+        ("intervals", "In brackets: 95"),
+        ("letters", "Letters: rows that share one"),
+    ):
+        assert page.locator("#results").get_by_text(note).first.is_visible()
+        page.uncheck(f"form.controls [data-part={part}]")
+        assert not page.locator("#results").get_by_text(note).first.is_visible()
     assert page.locator("#results-1-table .interval:visible").count() == 0
 
 
@@ -294,7 +300,7 @@ def test_hostile_captions_are_shown_as_they_are(open_page: Callable[..., Any]) -
     page = open_page()
     assert page.title().startswith("Image-text retrieval")
     for caption in invented_run.CAPTIONS:
-        page.fill("#words", caption.split()[0])
+        page.fill("#words", caption)
         shown = page.locator("#found button .title > [dir=auto]").evaluate_all(
             "nodes => nodes.map(node => node.textContent)"
         )
@@ -427,7 +433,9 @@ def test_any_two_systems_are_compared_by_what_changes(open_page: Callable[..., A
     assert found == sorted(found)
     assert found[0] < 0
     assert page.locator("#answer h4").first.inner_text().startswith("A: VSE+2AD, Patch")
-    assert page.locator(".summary tbody tr").count() == 5  # all systems, with their similarities
+    rows = page.locator(".summary tbody th").all_inner_texts()
+    assert len(rows) == 5  # all systems, with their similarities
+    assert [row[:3] for row in rows[:2]] == ["A: ", "B: "]
     first = page.locator("#answer ol.images li").first
     assert re.fullmatch(r"-?\d+\.\d{3}", first.locator(".similarity").inner_text())
     assert (

@@ -79,7 +79,7 @@ CASES = {
     "the first is better than the last alone": (
         [(A, 1), (B, 2), (C, 40)],
         f"{A} reaches RSUM 590.0 on {ON}, 10.0 more than {B}, which is not significant (p\u00a0=\u00a01), and "
-        f"390.0 more than {C}, which is (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+        f"390.0 more than {C}, which is (p\u00a0<\u00a00.003; both p corrected for 3 pairs)",
     ),
     "nothing differs": (
         [(A, 0), (B, 1), (C, 2)],
@@ -247,6 +247,23 @@ def test_a_marker_is_hollow_for_a_difference_that_is_not_significant_alone() -> 
     assert "Bold: the best, and every system not significantly worse than it." in "".join(
         systems[0].itertext()
     )
+
+
+def test_a_published_number_is_a_hollow_marker_on_the_same_axis() -> None:
+    """RSUM 503.7 is what VSE+2AD prints of R with BiGRU on Flickr30K; 330 is measured."""
+    document = rendered(system("flickr30k", "flickr30k_1k"))
+    figure = document.find(".//section[@id='finding']//figure")
+    text = " ".join("".join(figure.itertext()).split())
+    assert "Filled: measured; hollow: published." in text
+    assert "330.0 published 503.7" in text
+    circles = list(figure.iter("{http://www.w3.org/2000/svg}circle"))
+    assert [circle.get("class") for circle in circles] == ["filled", None]
+    measured, published = (float(circle.get("cx").removesuffix("%")) for circle in circles)
+    ticks = [float(label.text) for label in figure.iter("{http://www.w3.org/2000/svg}text")]
+    length = ticks[-1] - ticks[0]
+    assert measured == pytest.approx(100 * (330 - ticks[0]) / length, abs=0.01)
+    assert published == pytest.approx(100 * (503.7 - ticks[0]) / length, abs=0.01)
+    assert 0 <= measured < published <= 100
 
 
 def test_the_opening_is_text_and_pictures_in_a_valid_page() -> None:

@@ -231,8 +231,9 @@
     const kept = query.answers;
     const head = make("tr", {}, make("th", { scope: "col" }, "System"), make("th", { scope: "col" }, "Rank"),
       ...(kept ? [make("th", { scope: "col" }, "Similarity")] : []));
-    const rows = data.systems.map((system, index) => make("tr", compared().includes(index) ? { class: "compared" } : {},
-      make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ` : "", ...breakable(system.title)),
+    const others = [...data.systems.keys()].filter((index) => !compared().includes(index));
+    const rows = [...compared(), ...others].map((index) => make("tr", compared().includes(index) ? { class: "compared" } : {},
+      make("th", { scope: "row" }, compared().includes(index) ? `${letter(index)}: ` : "", ...breakable(title(index))),
       make("td", {}, shownRank(rank(query, index))), ...(kept ? [make("td", {}, shownSimilarity(kept.own[index]))] : [])));
     const what = kept ? "Rank and similarity" : "Rank";
     const best = {

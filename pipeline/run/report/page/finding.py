@@ -165,8 +165,8 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
             f"{rsum}, {_more(nearest)}{correction}){networks}."
         )
     return (
-        f"{reached}, {_more(nearest, ', which is not significant')}), and {_more(lower[0], ', which is')}"
-        f"{correction}){networks}."
+        f"{reached}, {_more(nearest, ', which is not significant')}), and {_more(lower[0], ', which is')}; "
+        f"both p corrected for {len(pairs)} pairs){networks}."
     )
 
 

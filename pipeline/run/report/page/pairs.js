@@ -21,7 +21,9 @@ function differenceOf(table, a, b) {
     if (!forwards && !(has(lower, b) && has(higher, a))) continue;
     const [, , difference, p, holm] = [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
     const shown = (chance) => (chance.startsWith("<") ? chance : `= ${chance}`);
-    return `RSUM, B − A: ${forwards ? difference : turned(difference)}, p ${shown(p)}, Holm ${shown(holm)}`;
+    const pairs = table.tBodies[0].rows.length;
+    const corrected = pairs > 1 ? `; corrected for all ${pairs} pairs (Holm): p ${shown(holm)}` : "";
+    return `RSUM, B − A: ${forwards ? difference : turned(difference)}, p ${shown(p)}${corrected}`;
   }
   return null;
 }

@@ -124,17 +124,17 @@ def corrected_for(effects: Sequence[Effect]) -> str:
         differences += [part.difference for part in effect.parts]
     others = [difference for difference in differences if not difference.is_of_table]
     if not others:
-        return "all pairs of systems there"
+        return "all pairs of systems under Results"
     here = f"the {counted(len(others), 'difference')}"
     in_table = counted(others[0].family - len(others), "pair")
     if len(others) < len(differences):
         return (
-            f"all pairs of systems there; {here} of this section that the results do not have, for "
-            f"those {in_table} and each other"
+            f"the {in_table} of systems under Results; {here} here that are not among these, for "
+            "these and each other"
         )
     if others[0].family == len(others):
-        return f"{here} of this section"
-    return f"{here} of this section and the {in_table} of systems under Results"
+        return f"{here} shown here"
+    return f"{here} shown here and the {in_table} of systems under Results"
 
 
 class SystemHubs(NamedTuple):

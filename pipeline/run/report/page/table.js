@@ -42,6 +42,11 @@
     for (const cell of table.querySelectorAll("[data-of]")) {
       cell.hidden = cell.dataset.of.split(" ").some((part) => hidden.has(part));
     }
+    // What is not shown is not explained.
+    for (const part of ["letters", "intervals"]) {
+      const notes = document.querySelectorAll(`[data-about="${table.id} ${part}"]`);
+      for (const note of notes) note.hidden = hidden.has(part);
+    }
     for (const group of table.querySelectorAll("[scope=colgroup]")) {
       const shown = headings(table).filter((cell) => cell.dataset.of?.startsWith(`${group.dataset.of} `) && !cell.hidden);
       group.hidden = shown.length === 0;
