@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from invented import system
 
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.statistics import contrast, pack
+from pipeline.foundation.evaluation.metrics import RSUM, Metrics, evaluate
+from pipeline.foundation.evaluation.statistics import ImageHits, compare, contrast, holm, pack
+from pipeline.judge.tables.bold import swaps_of
+from pipeline.judge.tables.table import Cell
 from pipeline.run.provenance import results
 from pipeline.run.report import page
-from pipeline.run.report.page import finding, pairs
+from pipeline.run.report.page import finding, pairs, systems
 from pipeline.run.report.page.headline import headlines
 from pipeline.run.report.page.identity import Identity
 
@@ -144,6 +146,54 @@ def test_a_pair_is_what_compare_says_of_it() -> None:
     for place, of_pair in zip(places, contrast.together(of_pairs, 1000, 0), strict=True):
         for key in ("difference", "interval", "p", "holm"):
             assert tested[place].row[key] == pytest.approx(of_pair["RSUM"][key]), (place, key)
+
+
+def test_further_pairs_are_tested_as_compare_does_and_say_what_corrects_them() -> None:
+    """Those of a table keep its test, also the other way around; the others are corrected for all
+    pairs of the table and each other.
+    """
+    metrics = {missed: ranked(missed) for missed in (0, 5, 9, 14, 30)}
+    ids = np.arange(IMAGES)
+    hits = {missed: ImageHits(pack(each, ids, ids)) for missed, each in metrics.items()}
+    tree = entry(A, metrics[0]) | entry(B, metrics[5]) | entry(C, metrics[30])
+    read = results.parsed(tree)
+    of_table = pairs.pairs(headlines(read)[0], read)
+    cases = {
+        "all pairs of systems under Results.": (of_table, [(5, 0), (5, 30)]),
+        "the 3 pairs of systems under Results; for the one difference here that is not among these, also "
+        "for itself.": (of_table, [(5, 0), (9, 0)]),
+        "the 3 pairs of systems under Results; for the 2 differences here that are not among these, also "
+        "for one another.": (of_table, [(5, 0), (9, 0), (14, 5)]),
+        "the 2 differences shown here and the 3 pairs of systems under Results.": (
+            of_table,
+            [(9, 0), (14, 5)],
+        ),
+        "the 2 differences shown here.": ([], [(9, 0), (14, 5)]),
+    }
+    in_table = [(5, 0), (30, 0), (30, 5)]
+    for sentence, (table, asked) in cases.items():
+        differences = pairs.further(table, [(hits[a], hits[b]) for a, b in asked])
+        cell = Cell("")
+        parts = [systems.Part("", cell, cell, difference) for difference in differences]
+        assert systems.corrected_for([systems.Effect("", "all", cell, parts)]) == sentence
+        known = in_table[: len(table)]
+        others = [pair for pair in asked if pair not in known and pair[::-1] not in known]
+        samples = swaps_of(len(known) + len(others))
+        tested = [compare(metrics[a], metrics[b], swaps_of(3))[RSUM] for a, b in known]
+        tested += [compare(metrics[a], metrics[b], samples)[RSUM] for a, b in others]
+        chances = [each.p for each in tested]
+        corrected = [*holm(chances[: len(known)]), *holm(chances)[len(known) :]]
+        expected = dict(zip([*known, *others], zip(tested, corrected, strict=True), strict=True))
+        for (a, b), difference in zip(asked, differences, strict=True):
+            sign = 1
+            if (a, b) not in expected:
+                sign = -1
+            of_pair, holm_of_pair = expected[(a, b)[::sign]]
+            interval = [sign * of_pair.difference.low, sign * of_pair.difference.high][::sign]
+            assert difference.row["difference"] == sign * of_pair.difference.value
+            assert difference.row["interval"] == interval
+            assert difference.row["p"] == of_pair.p
+            assert difference.holm == holm_of_pair
 
 
 def test_systems_of_several_seeds_are_compared_over_seeds() -> None:

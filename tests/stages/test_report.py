@@ -504,8 +504,8 @@ def test_one_pair_has_one_test_on_the_whole_page(reported: Any) -> None:
     assert [corrected for _, corrected in others] == pytest.approx(of_both, rel=0.1)
     said = " ".join("".join(members.itertext()).split())
     assert (
-        "corrected for the 10 pairs of systems under Results; the 2 differences here that are not among "
-        "these, for these and each other" in said
+        "corrected for the 10 pairs of systems under Results; for the 2 differences here that are not "
+        "among these, also for one another." in said
     )
     assert "Would suffice: with so many images" in said
 

@@ -116,8 +116,8 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
         tested.append(_tested(hits_of_rows[worse], hits_of_rows[better], samples))
     differences = []
     for (better, worse), difference in zip(places, _corrected(tested), strict=True):
-        hits = (hits_of_rows[worse], hits_of_rows[better])
-        differences.append(Pair(rows[worse], rows[better], hits, difference))
+        hits_of_pair = (hits_of_rows[worse], hits_of_rows[better])
+        differences.append(Pair(rows[worse], rows[better], hits_of_pair, difference))
     return differences
 
 

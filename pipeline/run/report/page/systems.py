@@ -118,23 +118,30 @@ def _of_same_queries(
 
 
 def corrected_for(effects: Sequence[Effect]) -> str:
-    """For which tests Holm corrects p in the rows of these ensembles, in words."""
+    """For which tests Holm corrects p in the rows of these ensembles, in words that follow "p
+    corrected for".
+    """
     differences = []
     for effect in effects:
         differences += [part.difference for part in effect.parts]
     others = [difference for difference in differences if not difference.is_of_table]
+    here = counted(len(others), "difference")
     if not others:
-        return "all pairs of systems under Results"
-    here = f"the {counted(len(others), 'difference')}"
+        return "all pairs of systems under Results."
     in_table = counted(others[0].family - len(others), "pair")
-    if len(others) < len(differences):
-        return (
-            f"the {in_table} of systems under Results; {here} here that are not among these, for "
-            "these and each other"
-        )
     if others[0].family == len(others):
-        return f"{here} shown here"
-    return f"{here} shown here and the {in_table} of systems under Results"
+        return f"the {here} shown here."
+    if len(others) == len(differences):
+        return f"the {here} shown here and the {in_table} of systems under Results."
+    if len(others) == 1:
+        return (
+            f"the {in_table} of systems under Results; for the one difference here that is not among "
+            "these, also for itself."
+        )
+    return (
+        f"the {in_table} of systems under Results; for the {here} here that are not among these, also "
+        "for one another."
+    )
 
 
 class SystemHubs(NamedTuple):
