@@ -91,6 +91,18 @@ def test_the_commands_print_what_readme_shows(folder: Path) -> None:
     assert "ours & " in (folder / "table.tex").read_text(encoding="utf-8")
 
 
+def test_the_page_for_reviewers_shows_what_readme_does() -> None:
+    """The test above runs these commands."""
+    page = (ROOT / "docs" / "referee.md").read_text(encoding="utf-8")
+    commands = blocks(page, "sh")[0].splitlines()[1:]
+    assert len(commands) == 2
+    for command in commands:
+        assert command in blocks(README, "sh")[0]
+    lines = {line for line in blocks(page, "text")[0].splitlines() if line.strip() != "…"}
+    assert len(lines) > 10
+    assert lines <= {*blocks(README, "text")[0].splitlines()}
+
+
 def test_the_lines_of_python_print_what_readme_shows(folder: Path) -> None:
     block = blocks(README, "python")[1]
     assert len(block.strip().splitlines()) <= 15
