@@ -226,13 +226,13 @@ def test_the_difference_of_two_chosen_systems_is_read_both_ways(
     cells = [" ".join(text.split()) for text in row.locator("td").all_text_contents()]
     value, low, high = re.findall(r"[+−]?[\d.]*\d", cells[1])
     said = form.locator("[role=status]")
-    assert said.inner_text().startswith(f"RSUM, B − A: {value} [{low}, {high}], p ")
+    assert said.inner_text().startswith(f"RSUM, B − A: {value} [{low}, {high}], p\u00a0")
     form.locator("[data-side=a]").select_option(index=0)
     assert said.inner_text() == "Choose two different systems."
     form.locator("[data-side=b]").select_option(index=1)
     flip = str.maketrans("+−", "−+")
     assert said.inner_text().startswith(
-        f"RSUM, B − A: {value.translate(flip)} [{high.translate(flip)}, {low.translate(flip)}], p "
+        f"RSUM, B − A: {value.translate(flip)} [{high.translate(flip)}, {low.translate(flip)}], p\u00a0"
     )
     page.select_option("#system-a", "0")
     page.select_option("#system-b", "1")

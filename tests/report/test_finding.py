@@ -205,6 +205,12 @@ def test_systems_of_several_seeds_are_compared_over_seeds() -> None:
     (pair,) = opening.differences.pairs
     assert pair.difference.tested.over_seeds
     assert f"{A} reaches RSUM 590.0 ± 10.0 over 3 seeds on" in opening.sentence
+    text = " ".join("".join(rendered(tree).itertext()).split())
+    assert (
+        "on the sample of rendered scenes, with the range of several seeds. Filled: measured."
+        in text
+    )
+    assert "In brackets: 95" not in text  # nothing is in brackets
 
 
 def test_pairs_of_many_systems_are_those_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,10 +20,11 @@ function differenceOf(table, a, b) {
     const forwards = has(lower, a) && has(higher, b);
     if (!forwards && !(has(lower, b) && has(higher, a))) continue;
     const [, , difference, p, holm] = [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
-    const shown = (chance) => (chance.startsWith("<") ? chance : `= ${chance}`);
+    const shown = (chance) => `p ${chance.startsWith("<") ? "" : "= "}${chance}`.replaceAll(" ", "\u00a0");
     const pairs = table.tBodies[0].rows.length;
-    const corrected = pairs > 1 ? `; corrected for all ${pairs} pairs (Holm): p ${shown(holm)}` : "";
-    return `RSUM, B − A: ${forwards ? difference : turned(difference)}, p ${shown(p)}${corrected}`;
+    const corrected = pairs > 1 ? `; corrected for all ${pairs} pairs (Holm): ${shown(holm)}` : "";
+    const seeds = `${lower}${higher}`.includes(",") ? " over all seeds" : "";
+    return `RSUM${seeds}, B − A: ${forwards ? difference : turned(difference)}, ${shown(p)}${corrected}`;
   }
   return null;
 }
