@@ -58,7 +58,7 @@ def report() -> Image.Image:
         browser = playwright.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"), args=["--no-sandbox"]
         )
-        page = browser.new_page(viewport={"width": 1160, "height": 1000})
+        page = browser.new_page(viewport={"width": 1160, "height": 1620})
         page.goto(Path("results/report.html").resolve().as_uri() + QUERY)
         page.wait_for_timeout(1000)  # until the page stands where its address says
         page.locator("#search").evaluate("node => node.scrollIntoView()")
