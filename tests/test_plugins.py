@@ -7,6 +7,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,11 @@ SMALLEST = """def smallest(items, valid):
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder on the path; `offer` puts packages there."""
     monkeypatch.syspath_prepend(tmp_path)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     yield tmp_path
     for module in [name for name in sys.modules if name.partition(".")[0] == "first"]:
         del sys.modules[module]
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     plugins._read.cache_clear()
 
 
@@ -135,6 +136,17 @@ def test_what_is_built_in_needs_no_search(monkeypatch: pytest.MonkeyPatch) -> No
     assert pooling.POOLINGS.title("mean") == "MeanPool"
     with pytest.raises(AssertionError, match="searched"):
         list(pooling.POOLINGS)
+
+
+def test_packages_are_searched_once_for_all_kinds(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offer(installed, "mine", least="one:Pool")
+    search, searches = metadata.entry_points, []
+    monkeypatch.setattr(metadata, "entry_points", lambda: searches.append(1) or search())
+    assert [*plugins.offered("poolings")] == ["least"]
+    assert [*plugins.offered("objectives")] == []
+    assert len(searches) == 1
 
 
 def test_a_name_that_is_built_in_cannot_be_taken(installed: Path) -> None:

@@ -69,11 +69,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         encoding="utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     yield
     for module in [name for name in sys.modules if name.partition(".")[0] == "vse_letters"]:
         del sys.modules[module]
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,11 @@ def asked(
     )
     (site / "vse_sorted.py").write_text(SORTED, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     INDEXES.find("sorted")
     yield sys.modules["vse_sorted"].ASKED
     del sys.modules["vse_sorted"]
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
 
 
 def test_a_search(pipeline: Any, project: Path, asked: list[tuple[int, int]]) -> None:

@@ -94,11 +94,11 @@ def package(
     (site / "vse_altered.py").write_text(ALTERED, encoding="utf-8")
     (site / "vse_protocol.py").write_text(PROTOCOL, encoding="utf-8")
     monkeypatch.syspath_prepend(site)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     yield
     for module in ("vse_altered", "vse_protocol"):
         sys.modules.pop(module, None)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
 
 
 @pytest.mark.usefixtures("package")

@@ -107,11 +107,11 @@ def _package(
         "[vse_pipeline.extractors]\ntower = frozen.tower:Tower\n", encoding="utf-8"
     )
     monkeypatch.syspath_prepend(folder)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     yield
     for module in [name for name in sys.modules if name.partition(".")[0] == "frozen"]:
         del sys.modules[module]
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     plugins._read.cache_clear()
 
 

@@ -164,14 +164,14 @@ def test_a_users_own_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     with monkeypatch.context() as changed:
         changed.syspath_prepend(tmp_path)
-        plugins.offered.cache_clear()
+        plugins.all_offers.cache_clear()
         text = BiGRUText.learn(["一只狗在"], TRAINING.model_copy(update={"tokenizer": "pairs"}))
         assert text.vocabulary.words == (*SPECIAL, "一只", "狗在")
         text.save(tmp_path)
         assert BiGRUText.load(tmp_path).split(["狗在"]) == [[[6]]]
         assert versions("pairs").keys() - versions(None) == {"pairs_of_letters"}
         assert versions("unicode") == versions(None)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     with pytest.raises(InputError, match="vocabulary: unknown tokenizer 'pairs'"):
         BiGRUText.load(tmp_path)
     assert [*TOKENIZERS] == ["words", "treebank", "unicode"]

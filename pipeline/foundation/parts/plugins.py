@@ -22,6 +22,8 @@ from pathlib import Path
 
 from pipeline.foundation.parts.errors import InputError, InputWarning
 
+# Before the kind in the group of an entry point.
+GROUP = "vse_pipeline."
 # Names become parts of file names.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
@@ -35,17 +37,28 @@ class Offer:
 
 
 @cache
-def offered(kind: str) -> dict[str, Offer]:
-    """List what installed packages offer of one kind. Nothing is imported for it."""
+def all_offers() -> dict[str, list[tuple[str, Offer]]]:
+    """Kind -> names and offers of installed packages, in any order. Nothing is imported for it."""
+    # Searched once for all kinds, since a search reads a file of every installed package.
     from importlib.metadata import entry_points
 
-    offers: list[tuple[str, Offer]] = []
-    for point in entry_points(group=f"vse_pipeline.{kind}"):
-        package = "a package"
-        if point.dist:
-            package = f"{point.dist.name} {point.dist.version}"
-        offers.append((point.name, Offer(package, point.value)))
-    offers.sort(key=lambda named: (named[0], named[1].package))
+    points = entry_points()
+    offers: dict[str, list[tuple[str, Offer]]] = {}
+    for group in points.groups:
+        if not group.startswith(GROUP):
+            continue
+        of_kind = offers.setdefault(group.removeprefix(GROUP), [])
+        for point in points.select(group=group):
+            package = "a package"
+            if point.dist:
+                package = f"{point.dist.name} {point.dist.version}"
+            of_kind.append((point.name, Offer(package, point.value)))
+    return offers
+
+
+def offered(kind: str) -> dict[str, Offer]:
+    """List what installed packages offer of one kind."""
+    offers = sorted(all_offers().get(kind, []), key=lambda named: (named[0], named[1].package))
     offer_of: dict[str, Offer] = {}
     for name, offer in offers:
         if name in offer_of:

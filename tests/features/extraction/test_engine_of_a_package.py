@@ -76,11 +76,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(folder)
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     yield
     for module in [name for name in sys.modules if name.partition(".")[0] == "names_engine"]:
         del sys.modules[module]
-    plugins.offered.cache_clear()
+    plugins.all_offers.cache_clear()
     plugins._read.cache_clear()
 
 
