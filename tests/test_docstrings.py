@@ -203,15 +203,14 @@ def public(tree: ast.Module, exported: set[str]) -> Iterator[tuple[str, list[str
 
 @pytest.mark.slow
 def test_public_docstrings_have_one_form() -> None:
-    exported = {*exports()}
-    found = {
-        f"{file.relative_to(ROOT)} {name}": wrong
-        for file in FILES
-        for name, wrong in public(
-            trees()[file], {name for where, name in exported if where == file}
-        )
-        if wrong
-    }
+    exported: dict[Path, set[str]] = {file: set() for file in FILES}
+    for file, name in exports():
+        exported.setdefault(file, set()).add(name)
+    found = {}
+    for file in FILES:
+        for name, wrong in public(trees()[file], exported[file]):
+            if wrong:
+                found[f"{file.relative_to(ROOT)} {name}"] = wrong
     assert found == {}
 
 

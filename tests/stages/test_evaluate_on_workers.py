@@ -165,7 +165,7 @@ def test_every_kind_of_system(systems: Any, address: str, nothing_here: Callable
 def test_no_address_and_no_cluster_are_one_line(
     refused: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=1))
+    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=0.05))
     np.save("m.npy", np.zeros((2, 10)))
     assert "expected an address such as" in refused(
         "evaluate", "--system", "m.npy", "--scheduler", "there"

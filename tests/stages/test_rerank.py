@@ -156,7 +156,7 @@ def test_workers_give_the_same_bytes(
         "2",
     )
     assert "give one" in refused(*RERANK, "--workers", "2", "--scheduler", "tcp://127.0.0.1:1")
-    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=1))
+    monkeypatch.setattr(cluster, "running", partial(cluster.running, timeout=0.05))
     assert "no dask scheduler answers" in refused(
         *RERANK, "--k", "4", "--name", "x", "--scheduler", "tcp://127.0.0.1:1"
     )

@@ -174,7 +174,7 @@ def test_a_running_cluster(there: Any, job: extraction.ExtractionJob, tmp_path: 
 def test_no_cluster_there() -> None:
     with (
         pytest.raises(InputError, match="no dask scheduler"),
-        cluster.running("tcp://127.0.0.1:1", timeout=1),
+        cluster.running("tcp://127.0.0.1:1", timeout=0.05),
     ):
         pass
 

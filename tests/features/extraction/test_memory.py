@@ -1,4 +1,4 @@
-"""Memory stays flat: five times the images, the same peak."""
+"""Memory stays flat: three times the images, the same peak."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path)
     """Of one process, the peak in KiB after few images and after many more; rusage's would begin at
     its parent's. In one arena of malloc it differs by less than 0.5 MB from run to run.
     """
-    folders = [linked(tmp_path, corpus, count) for count in (64, 320)]
+    folders = [linked(tmp_path, corpus, count) for count in (64, 192)]
     ran = subprocess.run(
         [sys.executable, "-c", EXTRACT, *folders],
         env=os.environ | {"MALLOC_ARENA_MAX": "1"},
@@ -56,4 +56,4 @@ def test_peak_memory_does_not_grow_with_the_images(corpus: Path, tmp_path: Path)
         timeout=600,
     )
     few, many = map(int, ran.stdout.split())
-    assert many - few < 2 * 1024  # 8 KB an image; its pixels alone are 12 KB
+    assert many - few < 1024  # 8 KB an image; its pixels alone are 12 KB
