@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline.foundation import artefacts
 from pipeline.foundation.compute import machine
-from pipeline.foundation.files import weights
+from pipeline.foundation.files import parsing, weights
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, counted, similar
@@ -117,6 +117,30 @@ def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
         if together.local_rank == 0:
             raise
         sys.exit(2)  # the first process of each machine says why
+    if together.rank == 0 and options.out is None and dataset == settings.run.dataset:
+        for head in waiting.values():
+            if head.system not in heads(settings.run):
+                say(f"note: {head.system}: {_how_to_have_a_row(head, settings, options)}")
+
+
+def _how_to_have_a_row(head: _Head, settings: Settings, options: TrainOptions) -> str:
+    """Say that tables leave out a head that the run lacks, and what to change for a row."""
+    leaves_out = "is not in `run` of params.yaml, and tables have the run's heads alone; for a row"
+    if head.name in settings.recipes:
+        return f"{leaves_out} add its recipe, feature, text encoder and seed to `run`"
+    if len(options.recipes) > 1 or _changed("recipes", options.changed):
+        return f"{leaves_out} write its settings as a recipe into `recipes`, and name that in `ablations`"
+    (base,) = options.recipes
+    of_base = settings.recipe(base).recorded()
+    recipe: dict[str, Any] = {"base": base}
+    for key, value in head.recipe.recorded().items():
+        if of_base.get(key) != value:
+            recipe[key] = value
+    if recipe.get("image_pooling") == recipe.get("text_pooling", ""):
+        recipe["pooling"] = recipe.pop("image_pooling")
+        del recipe["text_pooling"]
+    written = parsing.to_yaml_line({head.name: recipe})
+    return f"{leaves_out} write `recipes: {written}` there, and `{head.name}` into `ablations`"
 
 
 def _out_of_date(

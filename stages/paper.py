@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,17 +15,16 @@ from pipeline.foundation.settings.features import FEATURES, of_ensemble
 from pipeline.foundation.settings.paths import Paths, heads
 from pipeline.judge.tables import latex, markdown
 from pipeline.judge.tables.fitting import Paper
-from pipeline.judge.tables.table import Table, TableRequest
+from pipeline.judge.tables.table import TableRequest
 from pipeline.make.features.store.layout import read_header
 from pipeline.run.provenance import results
 from pipeline.run.provenance.heads import read_heads
 from pipeline.run.provenance.results import Result
 from pipeline.run.report import figures, names, tables
 from pipeline.run.report.measured import MeasuredSystem, Results, read_metrics
-from pipeline.run.report.tables.ablations import ABLATIONS
 from pipeline.run.report.tables.systems import NAME, sources, unlisted
 from pipeline.run.studies import synthetic
-from stages import scored_systems
+from stages import declared, missing_rows, scored_systems
 from stages.commands.paper import FiguresOptions, TablesOptions
 from stages.progress import Progress, say
 
@@ -52,14 +51,13 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
         options.letters,
     )
     inputs = _results(paths, request)
-    built = {}
-    left_out: list[str] = []
+    considered = {}
+    left_out = []
     for name in asked or tables.TABLES:
-        table = tables.TABLES.find(name)(inputs, request)
-        if asked is None and inputs.systems and not any(sources(table)):
+        considered[name] = tables.TABLES.find(name)(inputs, request)
+        if asked is None and inputs.systems and not any(sources(considered[name])):
             left_out.append(name)
-        else:
-            built[name] = table
+    built = {name: table for name, table in considered.items() if name not in left_out}
     paper = Paper(how.column_width, how.text_width, how.text_height)
     style = options.style or how.table_style
     shown = {name: table for name, table in built.items() if table.panels}
@@ -84,39 +82,18 @@ def write_tables(paths: Paths, settings: Settings, options: TablesOptions) -> No
     empty = [name for name in built if name not in shown]
     if empty:
         say(f"left out, without rows: {', '.join(empty)}", err=False)
-    if inputs.systems:
-        say(*_missing_rows(shown, inputs, settings), err=False)
+    if request.measured and declared.settings_file(paths.root):
+        lacking = missing_rows.missing(considered, inputs, settings, paths)
+        for advice, rows_of_tables in lacking.items():
+            say(f"rows not measured yet; {advice}:", err=False)
+            for name, rows in rows_of_tables.items():
+                say(f"  {name}: {', '.join(rows)}", err=False)
     if not options.chosen:
         elsewhere = ""
         if NAME in shown:
             elsewhere = f"; {NAME}.md has it"
         for name, why in unlisted(inputs, built):
             say(f"{name}: in none of these papers' tables: {why}{elsewhere}", err=False)
-
-
-def _missing_rows(shown: Mapping[str, Table], inputs: Results, settings: Settings) -> Iterator[str]:
-    """Name the recipes of which tables that vary one part of a method have no measured row yet, and
-    what makes the rows.
-    """
-    recipe_of: dict[str, str] = {}
-    for system in inputs.systems:
-        recipe_of |= dict.fromkeys(system.systems, system.origin.recipe)
-    is_complete = True
-    for name, table in shown.items():
-        if name not in ABLATIONS:
-            continue
-        measured = {recipe_of.get(source) for source in sources(table)}
-        recipes = ABLATIONS[name].shown_recipes(settings.recipes)
-        missing = [recipe for recipe in recipes if recipe not in measured]
-        if missing:
-            is_complete = False
-            yield f"{name}: not measured yet: {', '.join(missing)}"
-    if not is_complete:
-        yield (
-            "for a row of one of these, add it to `ablations` in params.yaml and run `dvc repro`: it is trained on "
-            f"the first of `features` with the first of `texts`, now {settings.run.features[0]} and "
-            f"{settings.run.texts[0]}"
-        )
 
 
 def _results(paths: Paths, request: TableRequest) -> Results:

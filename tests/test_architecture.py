@@ -31,6 +31,7 @@ SHARED = {
     "stages.terminal",
     "stages.evaluate_run",
     "stages.measure",
+    "stages.missing_rows",
     "stages.named_systems",
     "stages.scored_systems",
     "stages.values",

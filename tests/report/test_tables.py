@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invented import built, everything, headlines, read_metrics, system, texts
+from invented import built, everything, headlines, system, texts
 
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation.metrics import STATISTICS
@@ -15,10 +15,8 @@ from pipeline.judge.tables import published
 from pipeline.judge.tables.table import TableRequest
 from pipeline.make.heads.pooling import POOLINGS
 from pipeline.run.report import tables
-from pipeline.run.report.measured import Results
 from pipeline.run.report.tables import vse_infty
 from pipeline.run.report.tables.ablations import ABLATIONS, TABLES
-from stages.paper import _missing_rows
 
 SETTINGS = settings.load(Path(__file__).parents[2] / "params.yaml")
 PRINTED = {
@@ -258,25 +256,16 @@ def test_a_recipe_that_differs_in_its_poolings_alone_has_a_row_whatever_its_name
     assert [row[0] for row in rows] == ["AdPool", "MaxPool"]
 
 
-def test_a_table_names_the_recipes_that_are_not_measured_and_what_makes_their_rows() -> None:
-    mine = SETTINGS.recipe("vse2ad-gpo").model_copy(update={"drop_items": 0.0})
-    recipes = SETTINGS.recipes | {"mine": SETTINGS.recipe("vse2ad-gpo"), "other": mine}
-    project = SETTINGS.model_copy(update={"recipes": recipes})
-    measured = system("coco", "coco_5k") | system("coco", "coco_5k", recipe="vse2ad-gpo")
-    names = ("vse2ad_table1", "vse2ad_table4", "vse2ad_tableC2")
-    shown = {name: built(name, measured) for name in names}
-    aggregators, weights, command = _missing_rows(shown, Results(read_metrics(measured)), project)
-    assert weights == (
-        "vse2ad_tableC2: not measured yet: vse2ad-w25, vse2ad-w50, vse2ad-w75, vse2ad-random"
+def test_a_table_names_recipes_that_were_measured_on_features_that_it_does_not_show() -> None:
+    measured = system("coco", "coco_5k", recipe="vse2ad-gpo", ensemble="G", features={"grid": "g"})
+    measured |= system("coco", "coco_5k", recipe="vse2ad-seq2seq", text="bert")
+    measured |= system("coco", "coco_5k") | system(
+        "coco", "coco_5k", ensemble="G", features={"grid": "g"}
     )
-    name, _, recipes_not_measured = aggregators.partition(": not measured yet: ")
-    assert name == "vse2ad_table4"
-    assert set(recipes_not_measured.split(", ")) == {
-        *(f"vse2ad-{name}" for name in ("manual", "noadpool", "adapool", "gcn", "lip")),
-        *(f"vse2ad-{name}" for name in ("selfattn", "seq2seq", "softpool")),
-        "mine",
-    }
-    assert "`ablations` in params.yaml and run `dvc repro`" in command
+    for table, named in (("4", True), ("A1", True), ("C2", False)):
+        notes = [note.text for note in built(f"vse2ad_table{table}", measured).panels[0].notes]
+        said = "Region features with BiGRU alone have rows, not vse2ad-gpo (Grid, BiGRU), vse2ad-seq2seq (Region, BERT)."
+        assert (said in notes) == named, table
 
 
 @pytest.mark.parametrize("pooling", POOLINGS)

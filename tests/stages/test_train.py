@@ -5,6 +5,7 @@ refused.
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import signal
 from collections.abc import Callable
@@ -19,13 +20,17 @@ from folders import tree
 from full_disk import no_file_larger_than
 from preloaded import Commands
 
+from pipeline.foundation import settings
 from pipeline.foundation.compute import half, machine
 from pipeline.foundation.files.atomic import exclusive
 from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.system import System
 from pipeline.make import training
 from pipeline.make.features.store import FeatureStore
 from pipeline.make.training import checkpoint
+from stages import heads
+from stages.commands.heads import TrainOptions
 from stages.heads import learn
 
 pytestmark = pytest.mark.slow
@@ -351,3 +356,35 @@ def test_progress_goes_to_stderr_and_the_result_of_the_first_process_to_stdout(
         assert out == printed
         assert epoch in err
         assert ("resumes after step 3 of 9" in err) == (rank == 0 and done > 0)
+
+
+@pytest.mark.usefixtures("train")
+def test_what_is_said_of_a_head_without_a_row_asks_for_this_very_head(
+    pipeline: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    region = ("train", "--feature", "region", *SMALL)
+    for varied, name in (
+        (("--pooling", "max"), "vse2ad-max"),
+        (("--recipe", "vse_infty", "--image-pooling", "gem"), "vse_infty_image_gem"),
+    ):
+        code, _, err = pipeline(*region, *varied)
+        assert code == 0, err
+        said = " ".join(err.split())
+        (written,) = re.findall(
+            r"write `recipes: \{(.+)\}` there, and `(.+)` into `ablations`$", said
+        )
+        assert written[1] == name
+        text = (ROOT / "params.yaml").read_text(encoding="utf-8")
+        text = text.replace("recipes: {}", f"recipes: {{{written[0]}}}")
+        text = text.replace("  ablations: [", f"  ablations: [{name}, ")
+        Path("mine.yaml").write_text(text, encoding="utf-8")
+        of_run = settings.load(Path("mine.yaml"), SMALL[1::2])
+        heads.train(Paths(Path()), of_run, TrainOptions(feature="region", recipes=(name,)))
+        out, err = capfd.readouterr()
+        assert ("nothing to do" in out, "note: " in err) == (True, False), (out, err)
+    code, _, err = pipeline(*region, "--pooling", "gpo")
+    assert "for a row add its recipe, feature, text encoder and seed to `run`" in " ".join(
+        err.split()
+    )
+    code, _, err = pipeline(*region)
+    assert "for a row" not in err

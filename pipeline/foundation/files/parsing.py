@@ -168,6 +168,19 @@ def to_yaml(tree: Any) -> str:
     return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=118)
 
 
+def to_yaml_line(tree: Any) -> str:
+    """Write a line of YAML that `from_yaml` reads: {base: vse2ad, finetune: true}."""
+    line = yaml.dump(
+        tree,
+        Dumper=_Dumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=float("inf"),
+    )
+    return str(line).strip()
+
+
 def from_json(text: str | bytes) -> Any:
     """Read JSON text of any length; bytes are UTF-8, UTF-16 or UTF-32. ValueError if it is not
     JSON, is nested too deeply, holds a name twice in an object, or half of a surrogate pair.

@@ -2,7 +2,8 @@
 them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 from pydantic import BaseModel, ConfigDict
@@ -11,11 +12,15 @@ from pipeline.foundation.settings import Recipe, kinds
 from pipeline.foundation.settings.loading import SIDES, shipped_recipe
 from pipeline.judge.systems.scores.made import Member
 from pipeline.judge.tables.published import PublishedRow
-from pipeline.judge.tables.table import MISSING
+from pipeline.judge.tables.table import MISSING, Note
 from pipeline.run.report import names
-from pipeline.run.report.measured import MeasuredSystem, but_for_pooling
-from pipeline.run.report.result_rows import RowHeader
+from pipeline.run.report.measured import MeasuredSystem, Results, but_for_pooling
+from pipeline.run.report.result_rows import Measured, ResultRow, RowHeader
 from pipeline.run.report.retrieval_table import LISTED, RetrievalTable
+
+# The feature, by its letter, and the text encoder of tables that show these alone.
+REGIONS = "R"
+BIGRU = "bigru"
 
 
 class Ablation(BaseModel):
@@ -47,16 +52,22 @@ class Ablation(BaseModel):
     def measured(self, system: MeasuredSystem) -> RowHeader | None:
         """The header of a measured system of one feature whose recipe has labels."""
         origin = system.origin
-        is_shown = self.by_feature or (origin.visual, origin.text) == ("R", "bigru")
-        if len(origin.visual) > 1 or not is_shown:
-            return None
-        values = self.labels(origin.recipe, origin.visual) or self._pooling(system)
-        if not values:
+        values = self.values(system)
+        if values is None or not (self.by_feature or _has_regions_and_bigru(system)):
             return None
         parameters = _parameters(system.members[0]) if self.parameters else ""
         return self._header(origin.visual, origin.text, values, parameters)
 
-    def labels(self, recipe: str, visual: str = "R") -> tuple[str, ...] | None:
+    def values(self, system: MeasuredSystem) -> tuple[str, ...] | None:
+        """The labels of a system of one feature, whatever that is and whoever reads the captions;
+        None for a recipe that varies something else, and for several features.
+        """
+        origin = system.origin
+        if len(origin.visual) > 1:
+            return None
+        return self.labels(origin.recipe, origin.visual) or self._pooling(system)
+
+    def labels(self, recipe: str, visual: str = REGIONS) -> tuple[str, ...] | None:
         """The labels of a recipe; None for a recipe that varies something else."""
         paper, pooling = names.pooled(recipe)
         if self.poolings and paper == self.poolings:
@@ -100,6 +111,34 @@ class Ablation(BaseModel):
         return RowHeader(labels, group=features, identity=named)
 
 
+@dataclass(frozen=True, kw_only=True)
+class AblationTable(RetrievalTable):
+    """A table that varies one part of a method."""
+
+    varied: Ablation
+
+    def measure(self, results: Results, printed: Sequence[ResultRow]) -> Measured:
+        """What was measured, see `PaperTable.measure`, and a note on recipes that were measured on
+        features or with text encoders that the table does not show.
+        """
+        measured = super().measure(results, printed)
+        with_row = {system.origin.recipe for system in self._systems(results)}
+        elsewhere: dict[str, None] = {}
+        for system in results.systems:
+            origin = system.origin
+            if origin.recipe not in with_row and self.varied.values(system):
+                features = f"{names.features(origin.visual)}, {names.encoder(origin.text)}"
+                elsewhere[f"{origin.recipe} ({features})"] = None
+        if not elsewhere:
+            return measured
+        left_out = f"Region features with BiGRU alone have rows, not {', '.join(elsewhere)}."
+        return replace(measured, notes=[*measured.notes, Note(left_out)])
+
+
+def _has_regions_and_bigru(system: MeasuredSystem) -> bool:
+    return (system.origin.visual, system.origin.text) == (REGIONS, BIGRU)
+
+
 def poolings(recipe: Recipe) -> list[str]:
     """The names of a recipe's poolings, of images and of captions."""
     return [recipe.image_pooling.name, recipe.text_pooling.name]
@@ -119,7 +158,9 @@ def _parameters(member: Member) -> str:
 
 ABLATIONS = {name: Ablation(**said["varied"]) for name, said in LISTED.items() if "varied" in said}
 _TABLES = {
-    name: RetrievalTable.listed(name, measured=varied.measured, published=varied.published)
+    name: AblationTable.listed(
+        name, measured=varied.measured, published=varied.published, varied=varied
+    )
     for name, varied in ABLATIONS.items()
 }
 TABLES = SimpleNamespace(**_TABLES)
