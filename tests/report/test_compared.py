@@ -114,7 +114,7 @@ def test_what_would_suffice_has_a_column_where_a_difference_is_not_significant()
         for systems in (names, ("a", "b", "c")):
             pairs = [contrast(40.0, 50.0, needs) for _ in combinations(systems, 2)]
             for explain, sentence in ((False, "Would suffice: "), (True, "four of five cases")):
-                for writer in (compared.to_text, compared.to_markdown):
+                for writer in (compared.to_text, compared.to_markdown, compared.to_latex):
                     printed = " ".join(writer(systems, [pairs], explain).split())
                     assert (sentence in printed) == (needs is not None)
 

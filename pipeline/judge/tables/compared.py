@@ -96,7 +96,7 @@ def to_latex(
     panels = _panels(names, contrasts, _title)
     notes = []
     for sentences in _notes(panels, contrasts, explain):
-        notes.append(Note(sentences.removesuffix(f" {MORE}").removesuffix(f" {NEEDS_BRIEFLY}")))
+        notes.append(Note(sentences.removesuffix(f" {MORE}")))
     floats = []
     for panel in panels:
         floats.append(replace(panel, caption=f"{legend}.", notes=tuple(notes)))
