@@ -60,9 +60,10 @@ def init(options: InitOptions) -> None:
     say(f"{options.folder}: {', '.join(written)}", err=False)
     if new.is_without_git(options.folder):
         say(NO_GIT, err=False)
-    said = "Next, for the built-in sample"
-    if files:
-        said = "Next"
+    said = "Next"
+    if files is None:
+        said = "Next, for the built-in sample"
+        _say_how_long(own_data.cpu_seconds_of_sample())
     click.echo(f"{said}: {' && '.join(_steps(options.folder))}")
 
 
@@ -127,21 +128,25 @@ def _own(
         f"{chosen['batch_size']}, the last {last} at a tenth of the learning rate",
         err=False,
     )
-    cores = len(os.sched_getaffinity(0))
-    say(f"dvc repro: {_how_long(own_data.cpu_seconds(data) / cores, cores)}", err=False)
+    _say_how_long(own_data.cpu_seconds(data))
     return written
 
 
-def _how_long(seconds: float, cores: int) -> str:
-    """An estimate in words, from so many seconds to as long again, which slower CPUs take."""
+def _say_how_long(cpu_seconds: float) -> None:
+    """Print an estimate: as long as so many seconds take on all cores, to as long again, which
+    slower CPUs take.
+    """
+    cores = len(os.sched_getaffinity(0))
+    seconds = cpu_seconds / cores
     units = math.ceil(seconds / 60)
     unit = "minutes"
     if units > 90:
         units = math.ceil(seconds / 3600)
         unit = "hours"
-    return (
-        f"{units} to {2 * units} {unit} on {counted(cores, 'core')}, an estimate by the numbers of images and "
-        "captions; `pipeline extract --dry-run` measures a feature's time here"
+    say(
+        f"dvc repro: {units} to {2 * units} {unit} on {counted(cores, 'core')}, an estimate by the numbers of images "
+        "and captions; `pipeline extract --dry-run` measures a feature's time here",
+        err=False,
     )
 
 
