@@ -172,7 +172,10 @@ def test_every_number_is_compared_with_what_the_scores_give(
     numbers = found.numbers if value is None else found.numbers | {key: value}
     request = EvaluateRequest(name=system.name, protocols=["all"], settings=SETTINGS)
     result = Result.of(system, request, {"all": numbers}, {"all": found.hits})
-    verdicts = [step.verdict for step in computed_again.numbers(system.path, result, 32, scenes)]
+    verdicts = [
+        step.verdict
+        for step in computed_again.numbers(system.path, result, system.path, 32, scenes)
+    ]
     assert (len(verdicts), verdicts.count(DIFFERS), verdicts.count(MATCHES)) == (
         3,
         differ,

@@ -84,7 +84,7 @@ def results() -> dict[str, Any]:
 
 def verdicts(store: Path, entry: dict[str, Any]) -> dict[str, str]:
     """What is measured again of a system -> whether its entry matches."""
-    steps = computed_again.numbers(store, Result.read(entry), 32)
+    steps = computed_again.numbers(store, Result.read(entry), store, 32)
     return {step.what: step.verdict for step in steps}
 
 

@@ -79,11 +79,13 @@ def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Man
     assert headline["mR"] == entry["all"]["mean_of_languages"]["mR"]
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     } == {MATCHES}
     found["de"]["i2t"]["R@1"] += 0.1
     assert DIFFERS in {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     }
 
 
@@ -118,11 +120,13 @@ def test_equal_captions_of_a_run_are_right_by_language_and_traced(
         assert 100 * hits.mean() == pytest.approx(numbers["i2t"]["R@1"])
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     } == {MATCHES}
     found["relevance"]["pairs"]["t2i"] = 23
     assert DIFFERS in {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     }
     assert (
         scored_run(
@@ -152,17 +156,20 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(
     before = plans.read()["evaluate"]
     store = Path(f"similarities/sample/{NAME}.zarr")
     assert {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     } == {MATCHES}
     Path("q.txt").write_text("100 0 10 1\n")
     assert DIFFERS in {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     }
     assert scored_run("lab", "plan", *RUN, *judged)[0] == 0
     assert plans.read()["evaluate"] != before
     Path("q.txt").unlink()
     assert {
-        step.verdict for step in computed_again.numbers(store, Result.read(entry), 32, manifest)
+        step.verdict
+        for step in computed_again.numbers(store, Result.read(entry), store, 32, manifest)
     } == {DIFFERS}
     assert "cannot read q.txt" in refused("lab", "plan", *RUN, *judged)
     assert "cannot read q.txt" in refused("evaluate", *RUN, *judged)
