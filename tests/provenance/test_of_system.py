@@ -258,7 +258,9 @@ FORGED: list[tuple[Made, dict[str, Any]]] = [
             "logits": True,
             "protocol": {"name": "coco_1k"},
             "distractors": ["flickr30k"],
+            "pools": ["embeddings/other.zarr"],
             "tuned": {"split": "val"},
+            "index": "faiss",
         },
     ),
 ]
