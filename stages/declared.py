@@ -136,7 +136,7 @@ def _refuse_repeats(order: Sequence[click.Parameter]) -> None:
         if not isinstance(option, click.Option) or option.is_flag or option.multiple:
             continue
         if option.name in seen:
-            raise InputError(f"{option.opts[-1]} takes one value, and is given twice; give it once")
+            raise InputError(f"{option.opts[-1]} is given twice; give it once")
         seen.add(option.name)
 
 
