@@ -287,7 +287,17 @@ def test_the_run_as_it_ships_trains_the_heads_that_every_figure_needs(tmp_path: 
             place, lambda content, recipe=recipe: content["request"].update(recipe=recipe)
         )  # type: ignore[misc]
     for name in ("training_curve", "negatives", "pooling_coefficients"):
-        assert len(draw(name, tmp_path).numbers)
+        drawing = draw(name, tmp_path)
+        assert len(drawing.numbers)
+        for axes in drawing.figure.axes:  # a published number alone has a hollow marker
+            for line in axes.lines:
+                filled = line.get_color()
+                if "published" in axes.get_ylabel():
+                    filled = "white"
+                assert line.get_marker() in ("None", "") or line.get_markerfacecolor() == filled
+    assert (
+        "Filled markers: measured; hollow: published." in draw("training_curve", tmp_path).caption
+    )
 
 
 @pytest.mark.slow

@@ -12,9 +12,10 @@ from matplotlib.ticker import MaxNLocator
 
 from pipeline.foundation.settings.parts import ObjectiveSettings
 from pipeline.judge.figures import drawing
-from pipeline.judge.figures.drawing import GREY, LINES, Drawing
+from pipeline.judge.figures.drawing import GREY, Drawing
 from pipeline.judge.tables import published
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
+from pipeline.run.report.figures import markers
 from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 # Objective -> column of the published curve.
@@ -31,7 +32,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     figure, (axes, printed) = drawing.subplots(drawing.COLUMN_WIDTH, 3.6, 2, 1)
     csv_rows: list[dict[str, object]] = []
     members = []
-    for line, (objective, heads) in zip(LINES, pair.items(), strict=False):
+    for line, (objective, heads) in zip(markers.MEASURED, pair.items(), strict=False):
         rsum_of_epochs: dict[int, list[float]] = defaultdict(list)
         for head in heads:
             members.append(head.member)
@@ -46,8 +47,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
                     "RSUM": epoch["RSUM"],
                 }
                 csv_rows.append(csv_row)
-        measured_line = {**line, "markerfacecolor": line["color"]}
-        drawing.plot_mean(axes, rsum_of_epochs, _label(heads[0]), measured_line)
+        drawing.plot_mean(axes, rsum_of_epochs, _label(heads[0]), line)
     axes.set(xlabel="epochs trained", ylabel="RSUM on val")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     drawing.legend_above(axes)
@@ -110,9 +110,8 @@ def _plot_published(axes: Axes) -> None:
     are left open.
     """
     points = pd.DataFrame(published.training_curve()).set_index("epochs").reindex(range(1, 26))
-    for line, column in zip(LINES, PUBLISHED.values(), strict=False):
-        published_line = {**line, "markerfacecolor": "white"}
-        axes.plot(points.index, points[column], **published_line)  # type: ignore[arg-type]
+    for line, column in zip(markers.PUBLISHED, PUBLISHED.values(), strict=False):
+        axes.plot(points.index, points[column], **line)  # type: ignore[arg-type]
     axes.set(xlabel="epochs trained", ylabel="RSUM, published", ylim=(300, 430))
     low = points["without_adopt"].min()
     axes.text(
@@ -144,7 +143,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
     tables = []
     readings = sorted(set(map(_reading, heads)))
-    for number, (line, head) in enumerate(zip(LINES, heads, strict=False)):
+    for number, (line, head) in enumerate(zip(markers.MEASURED, heads, strict=False)):
         steps = head.steps
         count = steps["averaged"].cumsum()
         negatives = steps["negatives"]
@@ -155,8 +154,8 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         feature = head.request.feature
         label = f"{feature}, {_reading(head)}" if len(readings) > 1 else feature
         apart = max(1, len(steps) // 8)
-        markers = (number * apart // len(LINES), apart)
-        axes.plot(count, mean, label=label, markevery=markers, **line)
+        marked = (number * apart // len(markers.MEASURED), apart)
+        axes.plot(count, mean, label=label, markevery=marked, **line)
         columns = {
             "head": head.name,
             "feature": feature,
