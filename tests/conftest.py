@@ -34,10 +34,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The collector leaves alone what all tests have: it walks through less, and forked processes
-    copy less.
+    """The collector leaves alone what all tests have, and comes less often: it walks through less,
+    and forked processes copy less.
     """
     gc.enable()
+    gc.set_threshold(10_000, 10, 10)
     gc.collect()
     gc.freeze()
     # Else libraries tell at the end of leaks that are none; earlier, pytest would look through all.

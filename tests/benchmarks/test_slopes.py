@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 
 import pandas as pd
 import pytest
@@ -60,7 +61,9 @@ def test_all_steps_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     import_module("torch._dynamo")
     found = slopes.work(1100, tmp_path)
     assert found.keys() == slopes.STEPS.keys()
-    assert all(100 < cost.megabytes < 2000 for cost in found.values())
+    # Each process begins with what this one holds, which in a run of all tests is some 1,900.
+    held = getrusage(RUSAGE_SELF).ru_maxrss // 1000
+    assert all(100 < cost.megabytes < held + 1400 for cost in found.values())
     # Photographs that were read once are known.
     sizes = [len(str(image)) for image in range(1100)]
     assert pd.read_parquet(tmp_path / "checksums")["size"].tolist() == sizes

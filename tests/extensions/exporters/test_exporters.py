@@ -117,10 +117,15 @@ def _operators_are_read_once() -> Iterator[None]:
 
     once = functools.cache(ONNXRegistry.from_torchlib)
     once()
-    gc.freeze()  # each export collects garbage, and would look through all of this
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(once))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _what_is_there_is_not_looked_through() -> None:
+    """Each export collects garbage several times; the graphs of the tests before stay."""
+    gc.freeze()
 
 
 @pytest.fixture

@@ -9,12 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import mteb
 import numpy as np
 import pandas as pd
 import pytest
 import tiny_dual_encoders
-from datasets import Image as Undecoded
 from PIL import Image
 from tiny_bert import tiny_bert
 
@@ -73,6 +71,8 @@ def paths(scenes: Manifest, store: FeatureStore, tmp_path_factory: pytest.TempPa
 def hit_rates(
     model: MtebEncoder | MtebCrossEncoder, scenes: Manifest, direction: str
 ) -> dict[int, float]:
+    import mteb  # takes seconds
+
     result = mteb.evaluate(
         model, of_split(scenes, "train", direction), cache=None, show_progress_bar=False
     )
@@ -194,6 +194,8 @@ def test_images_of_any_mode_are_read_as_from_their_files(
 
 def test_what_is_right_in_a_task_is_what_the_split_says() -> None:
     """Caption 2 belongs to no image; image 0 has two captions; rows are those of the files."""
+    from datasets import Image as Undecoded  # with mteb it takes seconds
+
     part = SimpleNamespace(
         store_rows=np.array([2, 0]),
         captions=["a", "b", "c", "d"],
@@ -223,6 +225,8 @@ def test_what_is_right_in_a_task_is_what_the_split_says() -> None:
 
 
 def test_mteb_reranks_with_a_cross_encoder(paths: Paths, scenes: Manifest) -> None:
+    import mteb  # takes seconds
+
     task = of_split(scenes, "val", "t2i")
     task.load_data()
     data = task.dataset["default"]["val"]
