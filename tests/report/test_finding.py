@@ -253,10 +253,23 @@ def test_the_query_is_the_one_whose_reciprocal_rank_rises_most() -> None:
     """
     tree = entry(A, ranked(0)) | entry(B, ranked(30))
     names = list(tree)
-    counts = f"Of all 5 captions, {A} ranks the right image of {{}} better than {B}, of {{}} worse and of {{}} alike."
+    counts = (
+        f"From {B} to {A}, the rank of the right image is better for {{}} of all 5 captions, worse for "
+        "{} and equal for {}."
+    )
     cases = {
-        "rises most, from rank 2 to rank 1": ([37, 1, 1, 2, 9], [45, 2, 1, 1, 9], 1, (2, 1, 2)),
-        "falls most, from rank 1 to rank 4": ([1, 4, 9, 1, 1], [1, 1, 7, 1, 1], 1, (0, 2, 3)),
+        "of all captions, it has the largest rise of 1/rank, from rank 2 to rank 1": (
+            [37, 1, 1, 2, 9],
+            [45, 2, 1, 1, 9],
+            1,
+            (2, 1, 2),
+        ),
+        "of all captions, it has the largest fall of 1/rank, from rank 1 to rank 4": (
+            [1, 4, 9, 1, 1],
+            [1, 1, 7, 1, 1],
+            1,
+            (0, 2, 3),
+        ),
         "the first caption by its SHA-256 digest": ([1] * 5, [1] * 5, None, (0, 0, 5)),
     }
     for how, (first, second, chosen, of_all) in cases.items():
@@ -277,7 +290,8 @@ def test_the_query_is_the_one_whose_reciprocal_rank_rises_most() -> None:
     data["t2i"] = data["t2i"][::4]
     query = found(tree, data).query
     assert query
-    assert "among the 2 captions whose candidates are kept, from rank 45 to rank 37" in query.how
+    assert "of the 2 captions whose candidates are kept, it has the largest rise" in query.how
+    assert "from rank 45 to rank 37." in query.how
     alone = found(entry(A, ranked(0)), explored(names[:1], [[1, 1, 2.5, 1]]))
     assert alone.query
     assert alone.query.how.startswith("Not picked by hand")

@@ -263,22 +263,22 @@ def _chosen(
     gained = sum(gain > 0 for gain in gains)
     lost = sum(gain < 0 for gain in gains)
     of_all = (
-        f"Of all {counted(len(gains), 'caption')}, {systems[1]} ranks the right image of {gained:,} better "
-        f"than {systems[0]}, of {lost:,} worse and of {len(gains) - gained - lost:,} alike."
+        f"From {systems[0]} to {systems[1]}, the rank of the right image is better for {gained:,} of all "
+        f"{counted(len(gains), 'caption')}, worse for {lost:,} and equal for {len(gains) - gained - lost:,}."
     )
     pick = max
-    change = "rises"
+    change = "rise"
     if max(gains[number] for number in numbers) <= 0:
         pick = min
-        change = "falls"
+        change = "fall"
     chosen = pick(numbers, key=gains.__getitem__)
     if not gains[chosen]:
         return first_by_digest, f"{by_digest} {of_all}"
-    among = ""
+    among = "all captions"
     if gains[chosen] != pick(gains):
-        among = f" among the {counted(len(numbers), 'caption')} whose candidates are kept"
+        among = f"the {counted(len(numbers), 'caption')} whose candidates are kept"
     return chosen, (
-        f"Not picked by hand: 1/rank of the right image {change} most{among}, from rank "
+        f"Not picked by hand: of {among}, it has the largest {change} of 1/rank, from rank "
         f"{_rank(before[chosen])} to rank {_rank(after[chosen])}. {of_all}"
     )
 
