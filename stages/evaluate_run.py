@@ -10,7 +10,7 @@ from pipeline.foundation.evaluation.retrieval import workers
 from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.files import streams
 from pipeline.foundation.files.atomic import creating, exclusive, write_json
-from pipeline.foundation.parts.errors import InputError, counted
+from pipeline.foundation.parts.errors import InputError, counted, few
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
@@ -86,7 +86,7 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
 
 
 def _scored(paths: Paths, settings: Settings) -> dict[str, System]:
-    """The run's systems that are scored; say which are not."""
+    """The run's systems that are scored, each under one name; say which are not."""
     missing = scored_systems.missing(paths, settings)
     scored = scored_systems.scored(paths, settings)
     if not scored:
@@ -96,7 +96,13 @@ def _scored(paths: Paths, settings: Settings) -> dict[str, System]:
         )
     if missing:
         say(f"not scored, and left out: {missing}")
-    return scored
+    second_names = scored_systems.twice(scored)
+    if second_names:
+        same = [f"{name} is {ensemble}" for name, ensemble in second_names.items()]
+        say(f"one system under two names has one row: {few(same)}")
+    for name in second_names:
+        scored[name].check()
+    return {name: system for name, system in scored.items() if name not in second_names}
 
 
 def _result(evaluation: Evaluation, name: str, pool: MeasuredPool, entries: list[str]) -> Result:

@@ -15,7 +15,6 @@ from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.features import of_ensemble
 from pipeline.foundation.settings.paths import Paths, heads, system_name
 from pipeline.judge.systems.scores import judged
-from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.reranked import Folded
 from pipeline.judge.systems.scores.system import System
 from pipeline.make.features.store import layout
@@ -98,12 +97,13 @@ def _contents(
     if paths.metrics.exists():
         metrics = scored_systems.metrics(paths)
     order = {name: place for place, name in enumerate(headline.best_first(metrics))}
+    second_names = scored_systems.twice(scored)
 
     def place(name: str) -> int:
         """Where a system, or a head by its own system, is in the one order of the page; those not
         measured last.
         """
-        return order.get(name, len(order))
+        return order.get(second_names.get(name, name), len(order))
 
     finished = read_heads(paths.head(dataset, ""), heads_of_run, unreadable)
     trained = sorted(finished, key=lambda head: place(head.name))
@@ -214,18 +214,11 @@ def _of_one_pool(scored: Mapping[str, System]) -> dict[str, System]:
     """The systems whose queries all have the same candidates, each once: a lone head as its
     ensemble of one.
     """
-    in_ensembles = []
-    for store in scored.values():
-        made = store.made_from
-        origin = made.origin
-        if isinstance(origin, Ensemble) and not origin.is_own:
-            in_ensembles.append((made.heads, made.steps))
+    second_names = scored_systems.twice(scored)
     shown = {}
     folded = []
     for name, store in scored.items():
-        made = store.made_from
-        is_ensemble = isinstance(made.origin, Ensemble)
-        if not is_ensemble and (made.heads, made.steps) in in_ensembles:
+        if name in second_names:
             continue
         shown[name] = store
         if isinstance(store.scores, Folded) and not store.scores.is_whole:

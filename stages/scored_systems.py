@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation.manifest import Manifest, dataset
 from pipeline.foundation.parts.errors import InputError, few
@@ -27,6 +27,7 @@ from pipeline.judge.systems.rescoring import RESCORERS
 from pipeline.judge.systems.scores.items import Items
 from pipeline.judge.systems.scores.judged import Truth, judge, with_languages
 from pipeline.judge.systems.scores.made import (
+    Ensemble,
     Made,
     OfGiven,
     Reranked,
@@ -61,6 +62,31 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     if opened:
         checks.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
+
+
+def twice(systems: Mapping[str, System]) -> dict[str, str]:
+    """The systems that are there under a second name: that of a lone head -> that of its ensemble
+    of one, under which tables have it.
+    """
+    ensembles = []
+    for name, system in systems.items():
+        origin = system.made_from.origin
+        if isinstance(origin, Ensemble) and not origin.is_own:
+            ensembles.append((name, _scored_by(system)))
+    second_names = {}
+    for name, system in systems.items():
+        if isinstance(system.made_from.origin, Ensemble):
+            continue
+        for ensemble, scored_by in ensembles:
+            if scored_by == _scored_by(system):
+                second_names[name] = ensemble
+    return second_names
+
+
+def _scored_by(system: System) -> tuple[list[str], list[str], list[dict[str, Any]]]:
+    """The heads behind a system, their checkpoints, and what was done to their scores."""
+    made = system.made_from
+    return made.heads, made.checkpoints, made.steps
 
 
 def _unscored(paths: Paths, settings: Settings) -> list[str]:

@@ -228,6 +228,35 @@ def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
     assert few(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
+def test_a_lone_head_is_its_ensemble_of_one_unless_the_head_differs() -> None:
+    """Also after the same steps; a user's own ensemble is a system of its own."""
+    head, other = invented_facts.of_head("mine"), invented_facts.of_head("other")
+    again = invented_facts.of_head("mine", "trained again")
+
+    def mean(*heads: Any, **more: Any) -> Any:
+        fusion = {"method": "mean", "weights": [1 / len(heads)] * len(heads)}
+        fusion["members"] = [each.member.head for each in heads]
+        fusion["features"] = ["grid"] * len(heads)
+        return invented_facts.ensemble(
+            "G", [each.member for each in heads], fusion=fusion | more, features={"grid": "grid2"}
+        )
+
+    csls = invented_facts.rescored
+    for systems, expected in (
+        ({"mine": head, "G": mean(head)}, {"mine": "G"}),
+        ({"G": mean(head), "mine": head}, {"mine": "G"}),
+        ({"mine": head, "G": mean(head, other)}, {}),
+        ({"mine": head, "G": mean(again)}, {}),
+        ({"mine": head, "G": mean(other)}, {}),
+        ({"mine": head, "G": mean(head, features=[])}, {}),
+        ({"mine": csls(head), "G": csls(mean(head))}, {"mine": "G"}),
+        ({"mine": head, "G": csls(mean(head))}, {}),
+        ({"mine": head, "other": other}, {}),
+    ):
+        opened = {name: SimpleNamespace(made_from=made) for name, made in systems.items()}
+        assert scored_systems.twice(opened) == expected, systems
+
+
 def test_what_can_only_be_measured_alone_is_refused_with_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
