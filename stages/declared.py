@@ -206,8 +206,8 @@ def with_settings(
         default=Path(),
         show_default="current directory",
         is_eager=True,
-        help="An existing directory, below which everything is read and written, and relative paths of other "
-        "options are.",
+        help="The project's folder, which must exist: everything is read and written below it, and relative "
+        "paths of other options start there.",
     )
     @click.option(
         "--params",

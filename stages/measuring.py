@@ -79,7 +79,7 @@ _split = click.option(
     "--split",
     metavar="NAME",
     show_default="test",
-    help="The manifest's split that the matrix is of.",
+    help="The split of the manifest whose images and captions the matrix has.",
 )
 _captions_per_image = click.option(
     "--captions-per-image",
@@ -109,7 +109,8 @@ _qrels = click.option(
 _same_text = click.option(
     "--same-text",
     type=click.Choice(["positive"]),
-    help="Count equal captions as one query, right for each of their images (as HGR and mteb do).",
+    help="Count captions of equal text as one query, for which the images of all of them are right (as HGR and mteb "
+    "do).",
 )
 # Options on the right answers; the command takes `truth`.
 truth = Group("truth", _truth, _qrels, _same_text)

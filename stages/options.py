@@ -328,8 +328,7 @@ distractors = click.option(
     multiple=True,
     metavar="STORE",
     help="Enlarge the pool by the images and captions of another store of the same head (see "
-    "pipeline embed), whose items are candidates only, never queries. May be given several "
-    "times.",
+    "pipeline embed); they are candidates only, never queries. May be given several times.",
 )
 as_json = flag("--json", "as_json", help="Print JSON.")
 if_changed = click.option(
@@ -342,7 +341,7 @@ scheduler = click.option(
     "--scheduler",
     metavar="ADDRESS",
     callback=_address,
-    help="A running dask cluster instead: tcp://host:8786.",
+    help="Compute on a running dask cluster, not here: tcp://host:8786.",
 )
 
 
@@ -367,22 +366,23 @@ _prompt = click.option(
     "--prompt",
     default="own",
     show_default=True,
-    help="An encoder's text, {} being the caption: 'a photo of {}'. Its own is that of its fine-tuning.",
+    help="The text that an encoder reads of each caption, which stands for {}: 'a photo of {}'. Its own is that of "
+    "its fine-tuning.",
 )
 _preprocessing = click.option(
     "--preprocessing",
     type=click.Choice(["own", "squash", "torchvision"]),
     default="own",
     show_default=True,
-    help="The encoder's own, such as a crop of the centre, by Pillow or as "
-    "transformers does by default; or images squashed to its size, without a crop.",
+    help="How images get the size that the encoder reads: own, its rule, such as a crop of the centre, computed by "
+    "Pillow; torchvision, the same as transformers computes it by default; squash, without a crop.",
 )
 _interpolation = click.option(
     "--interpolation",
     type=click.Choice(["own", "bilinear", "bicubic"]),
     default="own",
     show_default=True,
-    help="By which an encoder's images are resized.",
+    help="How pixels are interpolated where an encoder's images are resized.",
 )
 _token_limit = click.option(
     "--token-limit",

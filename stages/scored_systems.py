@@ -66,20 +66,27 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
 
 def twice(systems: Mapping[str, System]) -> dict[str, str]:
     """The systems that are there under a second name: that of a lone head -> that of its ensemble
-    of one, under which tables have it.
+    of one, under which tables have it. Seeds of a head stay together: none, if one has no ensemble.
     """
     ensembles = []
+    lone = {}
     for name, system in systems.items():
         origin = system.made_from.origin
-        if isinstance(origin, Ensemble) and not origin.is_own:
+        if not isinstance(origin, Ensemble):
+            lone[name] = system
+        elif not origin.is_own:
             ensembles.append((name, _scored_by(system)))
     second_names = {}
-    for name, system in systems.items():
-        if isinstance(system.made_from.origin, Ensemble):
-            continue
-        for ensemble, scored_by in ensembles:
-            if scored_by == _scored_by(system):
-                second_names[name] = ensemble
+    without_ensemble = set()
+    for name, system in lone.items():
+        same = [ensemble for ensemble, scored_by in ensembles if scored_by == _scored_by(system)]
+        if same:
+            second_names[name] = same[0]
+        else:
+            without_ensemble.add(system.made_from.without_seed)
+    for name in list(second_names):
+        if lone[name].made_from.without_seed in without_ensemble:
+            del second_names[name]
     return second_names
 
 

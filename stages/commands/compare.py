@@ -21,11 +21,12 @@ class CompareOptions(declared.Options):
 
     Each is a system's name (vse2ad-RG-bigru-s0), a name without its seed (vse2ad-RG-bigru: all its
     seeds), a path of a similarity store or matrix, or several of these with commas between: seeds
-    of one system. TITLE=… names it. With two or more seeds of both systems, intervals and p are for
-    other seeds and other images; otherwise for other images alone. With captions in several
-    languages, each language is also compared by itself. Where a difference is not significant,
-    the table says how many images, or seeds of each system, would suffice. Of three or more
-    systems, those that share a letter do not differ significantly.
+    of one system. TITLE=… names it. With two or more seeds of both systems, intervals and p say how
+    much would vary with other seeds and another sample of images; otherwise with another sample of
+    images alone. With captions in several languages, each language is also compared by itself.
+    Where a difference is not significant, the table says how many images, or seeds of each system,
+    would make it so. Of three or more systems, those that share a letter do not differ
+    significantly.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
 
@@ -72,7 +73,7 @@ class CompareOptions(declared.Options):
     ] = ()
     explain: Annotated[
         bool,
-        declared.flag("--explain", help="Say below the table what each of its numbers is."),
+        declared.flag("--explain", help="Explain below the table how to read each of its numbers."),
     ] = False
 
 

@@ -53,11 +53,12 @@ class EvaluateOptions(declared.Options):
     are seeds of one system, a row of means; TITLE=FILE names the row. Ids in a file are compared
     with those of --manifest; nothing is unpickled.
 
-    Systems that `add`, `rerank`, `ensemble` and `rescore` made by name, and heads of recipes that
-    `train` varied, are measured with the run's. Others that are scored are left out with a message.
-    To drop one, delete its store.
+    With the run are measured: systems that `add`, `rerank`, `ensemble` and `rescore` made by name,
+    and heads of recipes that `train` varied. A message names what else is scored and left out. To
+    leave a system out, delete its store.
 
-    Every recall and RSUM has a 95 % interval over images, each drawn with its captions.
+    Every recall and RSUM has a 95 % interval: how much it would vary with another sample of images,
+    each with its captions.
 
     Example: pipeline evaluate sims.npy --captions-per-image 5 --folds 5 --json
 
@@ -108,8 +109,8 @@ class EvaluateOptions(declared.Options):
         click.option(
             "--extended",
             type=click.Choice(["eccv_caption", "cxc"]),
-            help="Also with right pairs beyond COCO's own: ECCV Caption (mAP@R, R-Precision) with CxC; or "
-            "CxC alone, also within images and within captions, from its own files in evaluate.cxc.",
+            help="Also measure by right pairs that COCO's annotations lack: those of ECCV Caption (mAP@R, R-Precision) "
+            "and CxC; or of CxC alone, also between images and between captions, from its files in evaluate.cxc.",
         ),
         WITHOUT_DISTRACTORS,
     ] = None
@@ -130,8 +131,8 @@ class EvaluateOptions(declared.Options):
             "--run",
             type=OutputPath(),
             metavar="FILE",
-            help="Also write every query's best candidates, with ids such as image:12 and caption:55, as ranx "
-            "does (.json) or as TREC.",
+            help="Also write every query's best candidates, with ids such as image:12 and caption:55, as a run file "
+            "of ranx (.json) or of TREC.",
         ),
         OF_FILES,
         OF_ONE_FILE,
@@ -184,9 +185,9 @@ class EvaluateOptions(declared.Options):
         measuring.printed(
             verbose="each of several systems by itself, with ranks and all intervals",
             latex="the rows of a paper's table in LaTeX",
-            markdown="them in Markdown",
-            csv="them as CSV",
-            json="JSON, with all that was measured",
+            markdown="these rows in Markdown",
+            csv="these rows as CSV",
+            json="JSON, with everything that was measured",
             model_index="the model-index of a model card on Hugging Face",
         ),
     ] = "text"
@@ -195,8 +196,8 @@ class EvaluateOptions(declared.Options):
         click.option(
             "--beside",
             metavar="BENCHMARK[:METHODS]",
-            help="Measure by this benchmark's protocol, and print the row below those that papers print of it: "
-            "flickr30k, coco_1k, coco_5k, msrvtt or vatex; of some methods: flickr30k:VSE∞,VSE+2AD (or VSEinf).",
+            help="Measure by the protocol of this benchmark, and print the rows that papers publish for it above: "
+            "flickr30k, coco_1k, coco_5k, msrvtt or vatex; those of some methods: flickr30k:VSE∞,VSE+2AD (or VSEinf).",
         ),
         OF_FILES,
         WITHOUT_DISTRACTORS,

@@ -27,17 +27,18 @@ class _Library(OneOf):
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions(declared.Options):
-    """Write HEAD, a trained head's name or folder or tuned:FOLDER, for use without this package.
+    """Write a model for use without this package. HEAD is the name or the folder of a trained head,
+    or tuned:FOLDER.
 
-    onnx: images.onnx reads items of images, captions.onnx token ids of captions, which
-    tokenizer.json makes of texts; both give unit vectors. Every head of two towers on stored
-    features can be written so.
+    onnx: images.onnx reads the features of images (their items), captions.onnx the token ids of
+    captions, which tokenizer.json makes of texts; both give vectors of length 1. For every head of
+    two towers on stored features.
 
-    sentence-transformers: a folder that SentenceTransformer opens, for captions alone. It has
-    modules for a pretrained text encoder with the pooling mean, max or cls.
+    sentence-transformers: a folder that SentenceTransformer opens, for captions alone. For heads
+    whose captions are read by a pretrained text encoder, with the pooling mean, max or cls.
 
-    A dual encoder of `pipeline finetune`, tuned:FOLDER, becomes a whole model of the library that
-    it is of, such as transformers, with the adapters in its weights.
+    tuned:FOLDER, a dual encoder of `pipeline finetune`, becomes a whole model of its library, such
+    as transformers; trained adapters are added to its weights.
 
     Example: pipeline export vse2ad-region-bigru-s0 --to onnx
 
@@ -55,12 +56,13 @@ class ExportOptions(declared.Options):
             type=_Library(),
             metavar="LIBRARY",
             required=True,
-            help="The other library, such as onnx; an unknown one lists all.",
+            help="The library that will read it, such as onnx; an unknown one lists all.",
         ),
     ]
     dataset: Annotated[str | None, options.dataset] = None
     out: Annotated[
-        Path | None, options.out("exported/DATASET/HEAD-TO", "The folder.", "exported head")
+        Path | None,
+        options.out("exported/DATASET/HEAD-TO", "Where to write the folder.", "exported head"),
     ] = None
 
 

@@ -45,7 +45,7 @@ class SearchOptions(declared.Options):
         click.option(
             "--find",
             type=click.Choice(["images", "captions"]),
-            help="What to search.",
+            help="Whether to find images or captions.",
             show_default="images for a text, captions for an image",
         ),
     ] = None
@@ -71,11 +71,12 @@ class SearchOptions(declared.Options):
             "--index",
             show_default=True,
             metavar="INDEX",
-            help="What finds the nearest vectors: exact, or another package's index.",
+            help="How the nearest vectors are found: exact, by comparing all, or by an index of another package.",
         ),
     ] = "exact"
     out: Annotated[
-        Path | None, options.out("results/search.html", "The page.", endings=(".html",))
+        Path | None,
+        options.out("results/search.html", "Where to write the page.", endings=(".html",)),
     ] = None
 
 

@@ -112,9 +112,9 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
         out = pipeline("compare", *names, "--explain")[1]
         assert max(map(len, out.splitlines())) <= 80
         reported[name] = " ".join(out.split())
-    assert "for other images and other seeds at once" in reported["seeds"]
-    assert "Seeds are not in them" not in reported["seeds"]
-    assert "Seeds are not in them" in reported["images"]
+    assert "with another sample of images and other seeds (Welch" in reported["seeds"]
+    assert "They leave out seeds" not in reported["seeds"]
+    assert "They leave out seeds" in reported["images"]
     assert "Over images and seeds:" in reported["both"]
     assert "Over images:" in reported["both"]
 

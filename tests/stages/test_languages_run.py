@@ -20,7 +20,7 @@ from pipeline.run.provenance.results import Result
 
 pytestmark = pytest.mark.slow
 
-NAME = "vse2ad-region-bigru-s0"
+NAME = "vse2ad-R-bigru-s0"
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
 
 

@@ -229,8 +229,11 @@ def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
 
 
 def test_a_lone_head_is_its_ensemble_of_one_unless_the_head_differs() -> None:
-    """Also after the same steps; a user's own ensemble is a system of its own."""
-    head, other = invented_facts.of_head("mine"), invented_facts.of_head("other")
+    """Also after the same steps; a user's own ensemble is a system of its own, and seeds stay
+    together.
+    """
+    head, other = invented_facts.of_head("mine"), invented_facts.of_head("other", text="bert")
+    second = invented_facts.of_head("mine-s1", seed=1)
     again = invented_facts.of_head("mine", "trained again")
 
     def mean(*heads: Any, **more: Any) -> Any:
@@ -251,7 +254,12 @@ def test_a_lone_head_is_its_ensemble_of_one_unless_the_head_differs() -> None:
         ({"mine": head, "G": mean(head, features=[])}, {}),
         ({"mine": csls(head), "G": csls(mean(head))}, {"mine": "G"}),
         ({"mine": head, "G": csls(mean(head))}, {}),
-        ({"mine": head, "other": other}, {}),
+        ({"mine": head, "other": other, "G": mean(head)}, {"mine": "G"}),
+        ({"mine": head, "mine-s1": second, "G": mean(head)}, {}),
+        (
+            {"mine": head, "mine-s1": second, "G": mean(head), "G-s1": mean(second)},
+            {"mine": "G", "mine-s1": "G-s1"},
+        ),
     ):
         opened = {name: SimpleNamespace(made_from=made) for name, made in systems.items()}
         assert scored_systems.twice(opened) == expected, systems

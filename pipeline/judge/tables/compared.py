@@ -18,13 +18,14 @@ from pipeline.judge.tables import latex, markdown, text
 from pipeline.judge.tables.table import Cell, Note, Panel, Table, grid, number, to_digits
 
 OVER_SEEDS = (
-    "In brackets: 95 % intervals; p: two-sided. Both are for other images and other seeds at once (Welch's "
-    "test over seeds, with the variance over images added); seeds of two systems are taken as independent."
+    "In brackets: 95 % intervals; p: two-sided. Both say how much would vary with another sample of images and "
+    "other seeds (Welch's test over seeds, with the variance over images added); seeds of two systems are taken "
+    "as independent."
 )
 OVER_IMAGES = (
-    "In brackets: 95 % intervals; p: two-sided. Both are by one paired randomisation test over "
-    "images. Seeds are not in them: one run of a system does not show how far its seeds spread. "
-    "Trained again, the same two recipes may differ by more, or the other way."
+    "In brackets: 95 % intervals; p: two-sided. Both say how much would vary with another sample of images (one "
+    "paired randomisation test). They leave out seeds: one run of a system does not show how far its seeds "
+    "spread. Trained again, the same two recipes may differ by more, or in the other direction."
 )
 HOLM = (
     "Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
