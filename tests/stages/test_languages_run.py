@@ -21,6 +21,7 @@ from pipeline.run.provenance.results import Result
 pytestmark = pytest.mark.slow
 
 NAME = "vse2ad-R-bigru-s0"
+METRICS = Path("results/metrics.json")
 RUN = ("-S", "run.features=[region]", "-S", "run.ensembles=[R]")
 
 
@@ -69,7 +70,7 @@ def test_a_run_is_measured_by_language_and_traced(scored_run: Any, manifest: Man
     out = scored_run("evaluate", *RUN, "-v")[1]
     assert "en, 36 captions: mR " in out
     assert "mean of languages: mR " in out
-    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
+    entry = json.loads(METRICS.read_text(encoding="utf-8"))[NAME]
     found = entry["all"]["languages"]
     assert {name: numbers["captions"] for name, numbers in found.items()} == {"de": 24, "en": 36}
     mean = np.mean([numbers["RSUM"] / 6 for numbers in found.values()])
@@ -96,7 +97,7 @@ def test_equal_captions_of_a_run_are_right_by_language_and_traced(
     code, out, err = scored_run("evaluate", *RUN, "--same-text", "positive", "--per-query", "q.csv")
     assert code == 0, err
     assert "relevance: equal captions, 24 pairs" in out
-    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
+    entry = json.loads(METRICS.read_text(encoding="utf-8"))[NAME]
     assert list(Result.read(entry).numbers) == ["same_text"]
     found = entry["same_text"]
     assert (found["captions"], found["t2i"]["R@1"], found["relevance"]["source"]) == (
@@ -148,7 +149,7 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(
     )
     judged = ("-S", "evaluate.qrels=q.txt")
     assert scored_run("evaluate", *RUN, *judged)[0] == 0
-    entry = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))[NAME]
+    entry = json.loads(METRICS.read_text(encoding="utf-8"))[NAME]
     assert list(Result.read(entry).numbers) == ["qrels"]
     assert list(entry["qrels"]["languages"]) == ["en"]
     assert entry["qrels"]["queries"] == {"i2t": IMAGES, "t2i": IMAGES}
@@ -177,7 +178,7 @@ def test_judgements_of_a_run_stand_apart_from_benchmarks_and_are_traced(
 
 def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manifest) -> None:
     score("grid", manifest=manifest.digest, languages=manifest.languages, noise=2.0)
-    pair = (NAME, "vse2ad-grid-bigru-s0")
+    pair = ("vse2ad-region-bigru-s0", "vse2ad-grid-bigru-s0")
     found = json.loads(scored_run("compare", *pair, "--json")[1])
     assert [(each["protocol"], each["language"]) for each in found] == [
         ("all", None),
@@ -187,7 +188,7 @@ def test_systems_are_compared_in_each_language(scored_run: Any, manifest: Manife
     assert (
         scored_run("evaluate", "-S", "run.features=[region,grid]", "-S", "run.ensembles=[]")[0] == 0
     )
-    metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
+    metrics = json.loads(METRICS.read_text(encoding="utf-8"))
     for each in found[1:]:
         language, row = each["language"], each["RSUM"]
         rsums = [metrics[name]["all"]["languages"][language]["RSUM"] for name in pair]
