@@ -49,11 +49,6 @@ def test_a_settings_file_of_an_earlier_version_means_what_it_meant() -> None:
     )
 
 
-def test_a_setting_that_is_changed_twice_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^-S sample\.images is given twice; give it once$"):
-        settings.load(PARAMS, ("sample.images=3", "run.seeds=[1]", "sample.images =4"))
-
-
 def test_a_file_that_gives_all_takes_nothing_that_ships(tmp_path: Path) -> None:
     """An earlier file without later keys: the defaults hold, whatever ships beside."""
     tree = yaml.safe_load(EARLIER.read_text(encoding="utf-8"))

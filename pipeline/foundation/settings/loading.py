@@ -4,7 +4,7 @@ result.
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from copy import deepcopy
 from functools import cache
 from importlib import resources
@@ -49,7 +49,6 @@ def load(path: Path, changes: tuple[str, ...] = ()) -> Settings:
     Raises:
         InputError: For a missing file, bad YAML, an unknown key, or a value of the wrong type.
     """
-    _refuse_repeats(changes)
     user_settings = written.sections_of(path)
     in_files = _recipes(path.parent / RECIPES)
     try:
@@ -249,16 +248,6 @@ def _file_of(
     if isinstance(given_recipe, Mapping) and keys & given_recipe.keys():
         return path
     return path.parent / RECIPES / f"{recipe_key[1]}.yaml"
-
-
-def _refuse_repeats(changes: Sequence[str]) -> None:
-    """Check that no setting is changed twice: the last value alone would count."""
-    keys = set()
-    for change in changes:
-        key = change.partition("=")[0].strip()
-        if key in keys:
-            raise InputError(f"-S {key} is given twice; give it once")
-        keys.add(key)
 
 
 def _depth(change: str) -> int:
