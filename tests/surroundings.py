@@ -22,6 +22,18 @@ def _one_thread() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _no_device_is_seeded_that_is_not_there() -> Iterator[None]:
+    """For each device that may come later, torch's `manual_seed` writes down from where it was
+    called, which takes as long as many a test.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for device in (torch.cuda, torch.mtia, torch.xpu):
+            if not device.is_available():
+                patch.setattr(device, "manual_seed_all", lambda seed: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _lines_are_whole() -> None:
     os.environ.pop("COLUMNS", None)
 
