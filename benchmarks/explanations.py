@@ -3,6 +3,8 @@ drawn at random.
 
     # 500 images x 2,500 captions, 40 numbers of each kind; two minutes
     python -m benchmarks.explanations
+    # how often it says wrongly that five numbers of one more seed are too far off; a minute
+    python -m benchmarks.explanations --chance
     # the time on 5,000 x 25,000
     python -m benchmarks.explanations --time
 """
@@ -12,16 +14,23 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from decimal import Decimal
 from itertools import pairwise
 
 import numpy as np
 
 from benchmarks import numbers
 from benchmarks.ranking import noisy_pairs
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.metrics import Metrics, evaluate, parse
 from pipeline.foundation.evaluation.metrics.base import RSUM, Statistic
-from pipeline.foundation.evaluation.retrieval import consecutive_captions
+from pipeline.foundation.evaluation.retrieval import as_similarity, consecutive_captions
 from pipeline.judge.explain import explain
+from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.given import Given
+from pipeline.judge.explain.measuring import Measuring
+from pipeline.judge.explain.printed import Printed
+from pipeline.judge.explain.search import beside_measured
 
 Numbers = Mapping[Statistic, float]
 RECALLS = [Statistic(way, f"R@{k}") for way in ("i2t", "t2i") for k in (1, 5, 10)]
@@ -31,6 +40,8 @@ PUBLISHED = {
     "six recalls and RSUM": [*RECALLS, RSUM],
 }
 NEAR = 2
+# How far a seed moves vectors, whose values are of size 1.
+SEED_NOISE = 0.5
 
 
 def vectors(images: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,6 +103,41 @@ def _transposed(pair: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.nda
     return pair[0], pair[1].T
 
 
+def chance(images: int, repeats: int) -> None:
+    """Print in how many of 100 calls one of five numbers of one more seed of a model, or of a seed on
+    as many other images, is said to be too far off.
+    """
+    published = [*PUBLISHED["three: R@1 of both, RSUM"], *RECALLS[2::3]]
+    owner = consecutive_captions((images, 5 * images))
+    for seeds in (1, 2, 3, 5):
+        wrong = {"the same images": 0, "other images": 0}
+        for repeat in range(repeats):
+            draw = np.random.default_rng(repeat)
+            mine, others = (vectors(images, 2 * repeat + part) for part in range(2))
+            known = [_of_seed(mine, draw) for _ in range(seeds)]
+            pools = [Given("", owner, as_similarity(scores)) for scores in known]
+            pool = replace(pools[0], others=tuple(pools[1:]))
+            for name, pair in zip(wrong, (mine, others), strict=True):
+                numbers = evaluate(_of_seed(pair, draw), owner)
+                asked = [
+                    Printed(parse(each.metric), each.direction, Decimal(f"{numbers[each]:.1f}"))
+                    for each in published
+                ]
+                sampled = beside_measured(Measuring({"": pool}), Measurement(), asked)
+                wrong[name] += not all(number.is_within for number in sampled)
+        for name, count in wrong.items():
+            print(f"{seeds} seeds, {name}: {100 * count / repeats:.1f} %", flush=True)
+
+
+def _of_seed(pair: tuple[np.ndarray, np.ndarray], draw: np.random.Generator) -> np.ndarray:
+    """The scores of one seed of a model: its vectors, and noise of the seed alone."""
+    pictures, captions = (
+        each + SEED_NOISE * draw.normal(size=each.shape).astype(np.float32) for each in pair
+    )
+    scores: np.ndarray = pictures @ captions.T
+    return scores
+
+
 def times() -> None:
     """Print the seconds of one search on 5,000 images x 25,000 captions."""
     pictures, captions = (each.numpy() for each in noisy_pairs(5000, 512))
@@ -111,7 +157,11 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--chance", action="store_true")
     arguments = parser.parse_args()
+    if arguments.chance:
+        chance(arguments.images, arguments.repeats)
+        return
     if arguments.time:
         times()
         return

@@ -22,6 +22,10 @@ Shown: TypeAlias = tuple[Decimal, ...]
 NEAR = 2
 OFF_BY = "off by"  # the heading of the largest difference from a published number
 PROTOCOL = "measured by the protocol"
+# In how many of 100 cases a number may lie outside of its interval by chance.
+OUTSIDE = 0.05
+# Fewer seeds say little of another one.
+FEW_SEEDS = 5
 # What is not known -> how to give it.
 HOW = {
     "vectors": "IMAGES.npy:CAPTIONS.npy",
@@ -49,33 +53,39 @@ class Variant(NamedTuple):
 
 
 class Sampled(NamedTuple):
-    """A published number beside the measured one and its 95 % interval over images."""
+    """A published number beside the measured one, and where chance alone may bring it."""
 
     printed: Printed
-    interval: Interval
+    interval: Interval  # The measured number with its 95 % interval over images
     seeds: tuple[float, ...]  # The measured number of each seed
-
-    @property
-    def spread(self) -> tuple[Decimal, Decimal] | None:
-        """Where 95 of 100 further seeds would be, rounded likewise; None for one seed.
-
-        Student's interval for one more value.
-        """
-        count = len(self.seeds)
-        if count < 2:
-            return None
-        wide = quantile(count - 1, 0.975) * stdev(self.seeds) * math.sqrt(1 + 1 / count)
-        mean = self.interval.value
-        return (
-            self.printed.rounded(mean - wide, "nearest"),
-            self.printed.rounded(mean + wide, "nearest"),
-        )
+    images: int  # How many are ranked
+    together: int  # How many numbers are published together
 
     @property
     def ends(self) -> tuple[Decimal, Decimal]:
-        """The interval's ends, rounded as the published number is."""
-        low = self.printed.rounded(self.interval.low, "nearest")
-        return low, self.printed.rounded(self.interval.high, "nearest")
+        """Between which numbers those of another sample of as many images lie, and, where several
+        seeds are given, of another seed: all that are published together in 95 of 100 cases.
+
+        Bonferroni's correction of Student's intervals for one more value; a sample's and a seed's
+        deviations are independent.
+        """
+        share = 1 - OUTSIDE / 2 / self.together
+        value = self.interval.value
+        freedom = max(self.images - 1, 1)
+        wider = quantile(freedom, share) / quantile(freedom, 1 - OUTSIDE / 2)
+        # Two samples differ, not one from the truth.
+        wider *= math.sqrt(2)
+        of_seeds = 0.0
+        count = len(self.seeds)
+        if count > 1:
+            of_seeds = quantile(count - 1, share) * stdev(self.seeds) * math.sqrt(1 + 1 / count)
+        low = value - math.hypot(wider * (value - self.interval.low), of_seeds)
+        high = value + math.hypot(wider * (self.interval.high - value), of_seeds)
+        metric = self.printed.metric
+        low = max(low, 0)
+        if metric.is_share:
+            high = min(high, metric.scale * metric.most)
+        return self.printed.rounded(low, "nearest"), self.printed.rounded(high, "nearest")
 
     @property
     def measured(self) -> Decimal:
@@ -84,17 +94,9 @@ class Sampled(NamedTuple):
 
     @property
     def is_within(self) -> bool:
-        """Whether the published number lies in the interval."""
+        """Is the published number between these ends?"""
         low, high = self.ends
         return low <= self.printed.number <= high
-
-    @property
-    def is_within_seeds(self) -> bool:
-        """Whether another seed may give the published number, by the spread of these."""
-        if self.spread is None:
-            return False
-        least, greatest = self.spread
-        return least <= self.printed.number <= greatest
 
 
 class Bounds(NamedTuple):
@@ -218,6 +220,7 @@ def _sampled_as_dict(sampled: Sampled) -> dict[str, Any]:
         "published": float(sampled.printed.number),
         "measured": sampled.interval.value,
         "interval": [sampled.interval.low, sampled.interval.high],
+        "another_sample": list(map(float, sampled.ends)),
         "within": sampled.is_within,
         "seeds": list(sampled.seeds),
     }
@@ -264,9 +267,10 @@ def _finding(explanation: Explanation) -> str:
     if reasons:
         tried = counted(len(explanation.tried), "variant")
         words = "; ".join(reasons[0].differences)
-        if len(reasons) == 1:
-            reason = f"{words} {gives} (the only one of {tried})."
-        else:
+        reason = f"{words} {gives} (the only one of {tried})."
+        if len(reasons) == 2:
+            reason = f"{words} {gives}, as does 1 other of {tried}."
+        elif len(reasons) > 2:
             reason = f"{words} {gives}, as do {len(reasons) - 1} others of {tried}."
         if len(reasons) == 1 and len(explanation.published) > 1:
             return f"Reason found: {reason}"
@@ -274,15 +278,10 @@ def _finding(explanation: Explanation) -> str:
     if _is_of_ties(explanation):
         return f"Possible reason found: {_unstable(explanation)}"
     if _may_be_chance(explanation):
-        intervals = "95 % intervals"
-        if len(explanation.published) == 1:
-            intervals = "95 % interval"
-        if any(sampled.spread is not None for sampled in explanation.sampled):
-            intervals += " or the seeds' spread"
         numbers = "the published number lies"
         if len(explanation.published) > 1:
             numbers = "all published numbers lie"
-        return f"Chance may be the reason: {numbers} within the {intervals}."
+        return f"Chance may be the reason: {numbers} within the {_intervals(explanation)}."
     return f"No reason found {_searched(explanation)}."
 
 
@@ -311,55 +310,55 @@ def _may_be_chance(explanation: Explanation) -> bool:
     count = len(explanation.published)
     for first in range(0, len(explanation.sampled), count):
         of_way = explanation.sampled[first : first + count]
-        if all(sampled.is_within or sampled.is_within_seeds for sampled in of_way):
+        if all(sampled.is_within for sampled in of_way):
             return True
     return False
 
 
 def _chance(explanation: Explanation) -> Iterator[str]:
-    """Say in one sentence which published numbers chance alone may explain."""
+    """Say which published numbers another sample of images, or another seed, may explain."""
     equal = []
     within = []
-    of_seeds = []
     far = []
-    for sampled in explanation.sampled:
+    # A number of both directions is there for each direction that others may be of.
+    for sampled in dict.fromkeys(explanation.sampled):
+        low, high = sampled.ends
         if sampled.measured == sampled.printed.number:
             equal.append(_name(sampled.printed))
         elif sampled.is_within:
-            within.append(f"{_name(sampled.printed)} {_intervals(sampled)}")
-        elif sampled.is_within_seeds:
-            of_seeds.append(_beside_measured(sampled))
+            within.append(f"{_name(sampled.printed)} [{low}, {high}]")
         else:
-            far.append(_beside_measured(sampled))
+            far.append(f"{sampled.printed}, measured {sampled.measured} [{low}, {high}]")
     parts = []
-    if within:
-        parts.append(f"within the 95 % interval of the measured number: {', '.join(within)}")
-    if of_seeds:
-        parts.append(
-            f"outside the 95 % interval, but within the spread of the seeds: {', '.join(of_seeds)}"
-        )
-    if far:
-        parts.append(f"too far off for chance alone: {', '.join(far)}")
-    if not parts:
-        return
     if equal:
-        parts.insert(0, f"as measured: {', '.join(equal)}")
+        parts.append(f"as measured: {', '.join(equal)}")
+    if within:
+        parts.append(f"within the {_intervals(explanation)}: {', '.join(within)}")
+    if far:
+        parts.append(f"too far off for {_others(explanation)}: {', '.join(far)}")
+    if not within and not far:
+        return
     sentence = "; ".join(parts)
     yield f"{sentence[0].upper()}{sentence[1:]}."
+    seeds = len(explanation.sampled[0].seeds)
+    if seeds > 1 and seeds < FEW_SEEDS:
+        yield f"From {seeds} seeds little is known of another one: the intervals are wide."
+    elif seeds == 1 and far:
+        yield "Another training seed may be as far off: give several, a.npy,b.npy."
 
 
-def _beside_measured(sampled: Sampled) -> str:
-    """A published number, the measured one and its intervals."""
-    return f"{sampled.printed}, measured {sampled.measured} {_intervals(sampled)}"
+def _intervals(explanation: Explanation) -> str:
+    """Within what numbers lie that chance alone may explain."""
+    if len(explanation.published) == 1:
+        return f"95 % interval for {_others(explanation)}"
+    return f"joint 95 % intervals for {_others(explanation)}"
 
 
-def _intervals(sampled: Sampled) -> str:
-    """The interval of a measured number, and where another seed would be."""
-    low, high = sampled.ends
-    if sampled.spread is None:
-        return f"[{low}, {high}]"
-    least, greatest = sampled.spread
-    return f"[{low}, {high}] (another of {len(sampled.seeds)} seeds: [{least}, {greatest}])"
+def _others(explanation: Explanation) -> str:
+    """What else would have been measured by chance."""
+    if len(explanation.sampled[0].seeds) > 1:
+        return "another seed and sample of images"
+    return "another sample of images"
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:

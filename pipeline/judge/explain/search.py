@@ -83,7 +83,11 @@ def search(
         shape=given.shape,
         protocol=rules.name,
         published=tuple(published),
-        sampled=tuple(chain.from_iterable(of_way.sampled() for of_way in searches)),
+        sampled=tuple(
+            chain.from_iterable(
+                beside_measured(measuring, base, of_way.published) for of_way in searches
+            )
+        ),
         variants=tuple(variants),
         bounds=tuple(chain.from_iterable(of_way.bounds(known, given) for of_way in searches)),
         not_tried={
@@ -122,6 +126,20 @@ def _searches(
     if any(number.is_open for number in published):
         ways = WAYS
     return [_Search(measuring, base, published, way) for way in ways]
+
+
+def beside_measured(
+    measuring: Measuring, base: Measurement, published: Sequence[Printed]
+) -> Iterator[Sampled]:
+    """Each published number beside the measured one and its interval."""
+    images = measuring.splits[base.split].images
+    for printed in published:
+        interval = measuring.interval(base, printed.metric, printed.direction)
+        of_seeds = []
+        for measurement in measuring.of_seeds(base):
+            number = measuring.number(measurement, printed.metric, printed.direction)
+            of_seeds.append(number or 0.0)
+        yield Sampled(printed, interval, tuple(of_seeds), images, len(published))
 
 
 def _try(
@@ -235,16 +253,6 @@ class _Search:
     @property
     def is_explained(self) -> bool:
         return any(not self.distance(shown)[0] for shown in self.shown.values())
-
-    def sampled(self) -> Iterator[Sampled]:
-        """Each published number beside the measured one and its interval."""
-        for printed in self.published:
-            interval = self.measuring.interval(self.base, printed.metric, printed.direction)
-            of_seeds = []
-            for measurement in self.measuring.of_seeds(self.base):
-                number = self.measuring.number(measurement, printed.metric, printed.direction)
-                of_seeds.append(number or 0.0)
-            yield Sampled(printed, interval, tuple(of_seeds))
 
     def variants(self, given: Given) -> Iterator[Variant]:
         """What was measured, in words."""
