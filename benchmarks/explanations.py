@@ -104,8 +104,8 @@ def _transposed(pair: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.nda
 
 
 def chance(images: int, repeats: int) -> None:
-    """Print in how many of 100 calls one of five numbers of one more seed of a model, or of a seed on
-    as many other images, is said to be too far off.
+    """Print in how many of 100 calls one of five numbers of one more seed of a model, on the same
+    images or on as many others, is said to be too far off.
     """
     published = [*PUBLISHED["three: R@1 of both, RSUM"], *RECALLS[2::3]]
     owner = consecutive_captions((images, 5 * images))

@@ -17,14 +17,36 @@ from pipeline.foundation.evaluation.retrieval import Protocol, Ties
 
 Step: TypeAlias = Literal["vectors", "scores", "pool", "ranking", "metric", "rounding"]
 Precision: TypeAlias = Literal["given", "float16", "bfloat16"]
+Summed: TypeAlias = Literal["both", "i2t", "t2i", "half", "third", "sixth"]
 Side: TypeAlias = Literal["none", "images", "captions", "both"]
-# Corrections of hubs by the queries that are ranked, in words -> the rescorer and its options.
-CORRECTIONS: Mapping[str, tuple[str, Mapping[str, float]]] = {
-    "CSLS": ("csls", {}),
-    "the inverted softmax, β = 20": ("inverted-softmax", {"beta": 20}),
-    "the dual softmax, β = 20": ("dual-softmax", {"beta": 20}),
-    "the dual softmax, β = 100": ("dual-softmax", {"beta": 100}),
+
+
+class Correction(NamedTuple):
+    """A correction of hubs by the queries that are ranked, and with what it is tried."""
+
+    words: str
+    rescorer: str  # Its name in `RESCORERS`
+    option: str  # Which of its options is tried
+    symbol: str  # What papers call that option
+    values: tuple[int, ...]
+
+
+FORMS = (
+    Correction("CSLS", "csls", "neighbours", "k", (10,)),
+    Correction("inverted softmax", "inverted-softmax", "beta", "β", (20, 100)),
+    # A scale of 1 is of scores that have one already, such as CLIP's logits.
+    Correction("dual softmax", "dual-softmax", "beta", "β", (1, 10, 20, 50, 100)),
+)
+# Each of them in words -> the form and the value.
+CORRECTIONS: Mapping[str, tuple[Correction, int]] = {
+    f"{form.words}, {form.symbol} = {value}": (form, value)
+    for form in FORMS
+    for value in form.values
 }
+
+
+def _tried(form: Correction) -> str:
+    return f"{form.words}: {form.symbol} = {', '.join(map(str, form.values))}"
 
 
 # The choices of a `Measurement` that each step takes.
@@ -33,7 +55,7 @@ STEPS: Mapping[Step, tuple[str, ...]] = {
     "scores": ("scores", "rescored"),
     "pool": ("split", "captions", "unpaired", "right", "folds", "parts"),
     "ranking": ("ties",),
-    "metric": ("hits", "cutoff", "fold", "directions", "averaged", "median", "from_zero"),
+    "metric": ("hits", "cutoff", "fold", "directions", "averaged", "median", "from_zero", "summed"),
     "rounding": ("rounding", "sum_of_rounded"),
 }
 
@@ -67,6 +89,8 @@ class Measurement:
     averaged: Literal["queries", "images"] = "queries"  # Over what the mean is taken
     median: Literal["mean", "lower", "upper", "floor"] = "mean"  # Of an even number of ranks
     from_zero: bool = False  # Whether the best rank is 0
+    # What of the six recalls RSUM is: of "both" directions or of one, or a share of their sum.
+    summed: Summed = "both"
     rounding: Literal["nearest", "truncated", "coarser"] = "nearest"
     sum_of_rounded: bool = False  # Whether RSUM is the sum of recalls that are rounded already
 
@@ -115,12 +139,16 @@ class Family(NamedTuple):
 
 FAMILIES: tuple[Family, ...] = (
     Family("seeds", ("seed",), "one seed is given; give several as a.npy,b.npy"),
-    Family("lengths of vectors", ("unit",)),
+    Family(
+        "lengths of vectors",
+        ("unit",),
+        "all vectors have one length: whether they were divided by it cannot be told",
+    ),
     Family("float16 and bfloat16", ("vectors", "scores")),
     Family("captions cut at fewer tokens", ("tokens",), "no caption is longer"),
     Family("other splits", ("split",)),
     Family(
-        "corrections of hubs by the test queries",
+        f"corrections of hubs by the test queries ({'; '.join(map(_tried, FORMS))})",
         ("rescored",),
     ),
     Family("fewer captions of each image", ("captions", "joined"), "no image has more captions"),
@@ -141,6 +169,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("means over images", ("averaged",)),
     Family("the median of an even number", ("median",), "no published number is a median"),
     Family("ranks from 0", ("from_zero",), "no published number is a rank"),
+    Family("what of the recalls RSUM sums", ("summed",), "no published number is RSUM or mR"),
     Family("rounding", ("rounding", "sum_of_rounded")),
 )
 
@@ -204,7 +233,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     *(
         _difference(
-            f"scores corrected by {name} over the test queries",
+            f"scores corrected by the test queries: {name}",
             "hubness corrections at inference",
             rescored=name,
         )
@@ -331,6 +360,17 @@ DIFFERENCES: tuple[Difference, ...] = (
     _difference("the upper of the two middle ranks", "sorted(ranks)[n // 2]", median="upper"),
     _difference("the median of ranks from 0, rounded down, plus 1", "vsepp's code", median="floor"),
     _difference("ranks from 0", "evaluation without + 1", from_zero=True),
+    _difference("RSUM of image → caption alone", "one direction's sum", summed="i2t"),
+    _difference("RSUM of caption → image alone", "SumR of text-to-video papers", summed="t2i"),
+    _difference(
+        "RSUM as the sum of three recalls, each the mean of both directions",
+        "means, summed",
+        summed="half",
+    ),
+    _difference(
+        "RSUM as the sum of both directions' mean recalls", "vsepp's ar + ari", summed="third"
+    ),
+    _difference("RSUM as the mean of six recalls", "mR", summed="sixth"),
     _difference("truncated, not rounded", "print of a cut number", rounding="truncated"),
     _difference("rounded to a digit less than printed", "58.0 for 58.3", rounding="coarser"),
     _difference("the sum of recalls rounded to one decimal", "VSE∞'s Table 9", sum_of_rounded=True),

@@ -20,6 +20,8 @@ from pipeline.judge.explain.differences import Measurement
 # The images of a fold where the protocol has none: COCO's "1K".
 FOLD = 1000
 
+# Lengths that differ by a smaller share are one: vectors may have been rounded to two bytes.
+EVEN = 0.01
 # Reads all choices of a measurement.
 CHOICES = attrgetter(*Measurement.__dataclass_fields__)
 
@@ -64,6 +66,17 @@ class Given:
         image_vectors = np.asarray(images[image_rows], scores.dtype)
         caption_vectors = np.asarray(captions[caption_rows], scores.dtype)
         return image_vectors, caption_vectors
+
+    @cached_property
+    def is_of_one_length(self) -> bool:
+        """Whether the vectors of each side have one length, so that dividing by it changes
+        nothing.
+        """
+        for vectors in self.vectors or ():
+            lengths = np.linalg.norm(np.asarray(vectors, np.float64), axis=1)
+            if np.ptp(lengths) > EVEN * lengths.max():
+                return False
+        return self.vectors is not None
 
     @property
     def seeds(self) -> tuple["Given", ...]:

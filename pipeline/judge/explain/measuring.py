@@ -38,7 +38,8 @@ Progress: TypeAlias = Callable[[int, int], object]
 WAYS = ("i2t", "t2i")
 # The recalls in a sum are rounded to so many decimals.
 DECIMALS = 1
-
+# By what the sum of six recalls is divided.
+SHARES: Mapping[str, int] = {"half": 2, "third": 3, "sixth": 6}
 
 # (What is a hit, the rule for ties) -> the folds ranked so.
 Folds: TypeAlias = Mapping[tuple[str, str], list[Fold]]
@@ -189,15 +190,23 @@ class Measuring:
 
     def _sum_of_recalls(self, wanted: Measurement, metric: RSum, way: str) -> float:
         """A sum of recalls, or a mean of them."""
-        ways: tuple[str, ...] = (way,)
-        if metric.summed is not None:
-            ways = WAYS
+        ways: tuple[str, ...] = WAYS
+        if metric.summed is None:
+            ways = (way,)
+            divisor: float = len(RECALLS)
+        elif wanted.summed in WAYS:
+            ways = (wanted.summed,)
+            divisor = max(1, metric.summed / len(WAYS))
+        elif metric.summed == 1:
+            divisor = SHARES.get(wanted.summed, 1)
+        else:
+            divisor = metric.summed
         recalls = []
         for direction, k in product(ways, RECALLS):
             recalls.append(self.number(wanted, Hit(k), direction) or 0.0)
         if wanted.sum_of_rounded:
             recalls = [round(recall, DECIMALS) for recall in recalls]
-        return sum(recalls) / (metric.summed or len(RECALLS))
+        return sum(recalls) / divisor
 
 
 def _corrected(scores: Scores, wanted: Measurement) -> Scores:
@@ -205,11 +214,11 @@ def _corrected(scores: Scores, wanted: Measurement) -> Scores:
     if not wanted.rescored:
         return scores
     assert not isinstance(scores, PerDirection)
-    name, settings = CORRECTIONS[wanted.rescored]
-    options: dict[str, Any] = dict(settings)
-    if "beta" in options:
+    form, value = CORRECTIONS[wanted.rescored]
+    options: dict[str, Any] = {form.option: value}
+    if form.option == "beta":
         options["bank"] = "test"
-    return RESCORERS.build(name, **options).rescore(scores, of_test(scores, _no_heads))
+    return RESCORERS.build(form.rescorer, **options).rescore(scores, of_test(scores, _no_heads))
 
 
 def _no_heads() -> NoReturn:

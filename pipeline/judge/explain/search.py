@@ -204,6 +204,8 @@ def _is_asked(difference: Difference, published: Sequence[Printed]) -> bool:
         return any(number.metric.summed is None for number in published)
     if "cutoff" in choices:
         return any(isinstance(number.metric, Hit | RSum) for number in published)
+    if "summed" in choices:
+        return any(number.metric.summed is not None for number in published)
     if "median" in choices:
         return any(number.metric.is_median for number in published)
     if "from_zero" in choices:
@@ -217,6 +219,8 @@ def _families(
     """What was tried of each family of differences, and why the rest was not."""
     for family in FAMILIES:
         tried = sum(difference.family == family for difference in known)
+        if family.choices == ("unit",) and given.is_of_one_length:
+            tried = 0  # they change numbers only with others, such as averaged captions
         lacking = []
         for need, differences in not_tried.items():
             if any(difference.family == family for difference in differences):

@@ -72,8 +72,8 @@ def test_chance_is_excluded_wrongly_in_one_of_twenty_calls_at_most() -> None:
 
 
 def test_it_says_first_whether_chance_alone_may_be_the_reason() -> None:
-    """The interval is of images drawn again, each with its captions; other images differ by two such
-    draws.
+    """The interval is of images drawn again, each with its captions; other images differ by two
+    such draws.
     """
     scores = drawn()
     first = np.array([row.argmax() // 5 == image for image, row in enumerate(scores)])

@@ -199,8 +199,22 @@ def test_the_middle_rank_of_an_odd_number_is_one() -> None:
 
 
 @pytest.mark.slow
-def test_a_sum_of_rounded_recalls_is_another_than_that_of_all_digits(scores: np.ndarray) -> None:
+def test_rsum_that_sums_others_than_six_recalls(scores: np.ndarray) -> None:
     numbers = evaluate(scores, OWNER)
+    of_images, of_captions = (sum(numbers[name] for name in NAMES[at : at + 3]) for at in (0, 3))
+    for value, words in (
+        (of_images, "RSUM of image → caption alone"),
+        (of_captions, "RSUM of caption → image alone"),
+        (
+            (of_images + of_captions) / 2,
+            "RSUM as the sum of three recalls, each the mean of both directions",
+        ),
+        (of_images / 3 + of_captions / 3, "RSUM as the sum of both directions' mean recalls"),
+        ((of_images + of_captions) / 6, "RSUM as the mean of six recalls"),
+    ):
+        asked = f"{text(numbers, NAMES[:1])},RSUM={value:.2f}"
+        assert reasons(explain(scores, asked, most=1)) == {(words,)}
+    # Of recalls that are rounded already
     summed = sum(Decimal(f"{numbers[name]:.1f}") for name in NAMES)
     assert f"{summed:.1f}" != f"{numbers.rsum:.1f}"
     assert ("the sum of recalls rounded to one decimal",) in reasons(
@@ -477,6 +491,10 @@ def test_every_family_of_differences_is_said_with_what_is_to_give(scores: np.nda
     tried = explain(vectors(), "i2t_R@1=50.0", fold=24, most=1)
     states = {coverage.family: coverage for coverage in tried.families}
     assert states["lengths of vectors"].tried == 3
+    unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in vectors()]
+    said = " ".join(str(explain((unit[0], unit[1]), "i2t_R@1=50.0", most=1)).split())
+    assert "No effect here: seeds (one seed is given" in said
+    assert "lengths of vectors (all vectors have one length: whether they were divided" in said
     assert states["folds"].tried > 1
     assert sum(coverage.tried for coverage in tried.families) == tried.differences
 
