@@ -8,8 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from pipeline.foundation.evaluation.metrics import evaluate
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import TERMINAL
@@ -17,12 +15,11 @@ from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.explain import explained, printed
 from pipeline.judge.explain.differences import Measurement
-from pipeline.judge.explain.opening import Source
+from pipeline.judge.explain.opening import Source, of_seeds
 from pipeline.judge.explain.search import search
 from pipeline.judge.systems.scores import judged
 from pipeline.run.studies import cut_captions
 from stages import named_systems, terminal
-from stages.arguments import refuse_repeats
 from stages.commands.explain import ExplainOptions
 from stages.progress import Progress
 
@@ -36,12 +33,10 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     embedded_again = None
     if options.encoder is not None:
         embedded_again = partial(cut_captions.open_encoder, options.encoder)
-    first, *others = _seeds(paths, options.scores)
-    source = Source(
-        first,
+    title, places = named_systems.named(paths, settings, options.scores, options.dataset)
+    first = Source(
+        *places[0],
         paths,
-        options.dataset or settings.run.dataset,
-        settings.score.split,
         options.columns,
         options.normalise,
         options.truth,
@@ -50,18 +45,14 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         options.rules,
         row,
     )
-    splits, split, chosen, system = source.open()
-    named_systems.say_read_as([(first, system.read_as)])
-    splits = dict(splits)
-    for other in others:
-        opened = replace(source, text=other).open()
-        if opened.split != split or not np.array_equal(
-            opened.splits[split].owner, splits[split].owner
-        ):
-            raise InputError(f"{other}: is of other images or captions than {first}")
-        for name, pool in splits.items():
-            if name in opened.splits:
-                splits[name] = replace(pool, others=(*pool.others, opened.splits[name]))
+    seeds = []
+    read_as = []
+    for text, root in places:
+        seed = replace(first, text=text, root=root).open()
+        seeds.append(seed)
+        read_as.append((text, seed.system.read_as))
+    named_systems.say_read_as(read_as)
+    splits, split, chosen, system = of_seeds(seeds, title)
     right = "own"
     if options.truth.same_text:
         right = "merged"
@@ -92,14 +83,3 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     else:
         width = terminal.width(sys.stdout) or TERMINAL
         terminal.echo(explained.to_text(found, options.rows, width, terminal.strong))
-
-
-def _seeds(paths: Paths, text: str) -> list[str]:
-    """What is named as one seed each: several with commas between, if there is no such file."""
-    if (paths.root / text).exists():
-        return [text]
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise InputError(f"{text!r}: expected names of scores with one comma between")
-    refuse_repeats(paths.root / name for name in names)
-    return names

@@ -13,7 +13,7 @@ from pipeline.foundation.evaluation.retrieval import (
     mistakes,
 )
 from pipeline.foundation.evaluation.statistics import contrast, interval
-from pipeline.judge.explain.of_arrays import likely_mistakes, source_of
+from pipeline.judge.explain.of_arrays import likely_mistakes, seeds_of, source_of
 from pipeline.judge.tables import compared, evaluated
 
 SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
@@ -113,8 +113,8 @@ def compare(
         ties=ties,
         normalise=normalise,
     )
-    first_runs = list(map(measured, _seeds(first)))
-    second_runs = list(map(measured, _seeds(second)))
+    first_runs = list(map(measured, seeds_of(first)))
+    second_runs = list(map(measured, seeds_of(second)))
     first_metrics = [run.metrics for run in first_runs]
     second_metrics = [run.metrics for run in second_runs]
     values = contrast.together([(first_metrics, second_metrics)], samples, seed)
@@ -126,11 +126,6 @@ def compare(
     for run in others:
         notes += mistakes.of_two(reference.scores, run.scores, run.owner)
     return _judgement(values[0] | {"notes": notes}, text)
-
-
-def _seeds(system: object) -> list[object]:
-    """The scores of each seed of a system."""
-    return system if isinstance(system, list) else [system]
 
 
 def _judgement(values: dict[str, Any], text: str) -> Judgement:

@@ -18,9 +18,10 @@ class ExplainOptions(declared.Options):
     and what else people do differently, tried one at a time and together.
 
     SCORES are a file of similarities, two files of vectors (images.npy:captions.npy), a store, or a
-    system's name; several with commas between are seeds of one system, whose mean is measured. With
-    the --manifest also captions' texts and, in scores of all its images, other splits are tried.
-    That nothing gives the numbers is an answer, too.
+    system's name. Several with commas between, or a name without its seed, are seeds of one system,
+    whose mean is measured; TITLE=SCORES names it. With the --manifest also captions' texts and, in
+    scores of all its images, other splits are tried. That nothing gives the numbers is an answer,
+    too.
 
     Example: pipeline explain sims.npy --published R@1=58.4,R@5=81.5
     """

@@ -272,12 +272,18 @@ def test_a_system_is_measured_by_its_name(trained: Path, pipeline: Any) -> None:
     store = trained / "similarities" / "sample" / "vse2ad-region-bigru-s0.zarr"
     whole = json.loads(pipeline("evaluate", "--system", store, "--json")[1])[0]
     rsum = f"RSUM={whole['RSUM']:.1f}"
-    code, out, _ = pipeline(
-        "explain", "vse2ad-region-bigru-s0", "--root", trained, "--published", rsum, "--most", "1"
-    )
-    assert code == 0
-    assert out.startswith("The published number is the one measured.\n")
-    assert "the captions' texts" not in out
+    for name, title in (
+        ("vse2ad-region-bigru-s0", "vse2ad-region-bigru-s0"),
+        ("vse2ad-region-bigru", "vse2ad-region-bigru-s0"),
+        ("Our model=vse2ad-region-bigru", "Our model"),
+    ):
+        code, out, err = pipeline(
+            "explain", name, "--root", trained, "--published", rsum, "--most", "1"
+        )
+        assert code == 0, err
+        assert out.startswith("The published number is the one measured.\n")
+        assert f"\n{title}: " in out
+        assert "the captions' texts" not in out
 
 
 def test_bad_numbers_and_files_are_one_line(

@@ -334,7 +334,9 @@ def _chance(explanation: Explanation) -> Iterator[str]:
         parts.append(f"as measured: {', '.join(equal)}")
     if within:
         parts.append(f"within the {_intervals(explanation)}: {', '.join(within)}")
-    if far:
+    if far and within:
+        parts.append(f"too far off for that: {', '.join(far)}")
+    elif far:
         parts.append(f"too far off for {_others(explanation)}: {', '.join(far)}")
     if not within and not far:
         return
@@ -343,8 +345,8 @@ def _chance(explanation: Explanation) -> Iterator[str]:
     seeds = len(explanation.sampled[0].seeds)
     if seeds > 1 and seeds < FEW_SEEDS:
         yield f"From {seeds} seeds little is known of another one: the intervals are wide."
-    elif seeds == 1 and far:
-        yield "Another training seed may be as far off: give several, a.npy,b.npy."
+    elif seeds == 1 and far and not explanation.reproducing:
+        yield "One seed does not show how far off another may be: give several, a.npy,b.npy."
 
 
 def _intervals(explanation: Explanation) -> str:

@@ -43,7 +43,8 @@ def explain(
 
     Args:
         scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
-            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are. A list of these
+            are seeds of one system, whose mean is measured.
         published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped
             table, see `printed.read`.
         captions_per_image: How many consecutive captions each image has, unless `caption_image`
@@ -76,21 +77,41 @@ def explain(
             f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}"
         )
     numbers, row = printed.read(published)
-    source = source_of(scores)
+    runs = seeds_of(scores)
+    sources = list(map(source_of, runs))
+    shape = sources[0].shape
     if caption_image is None:
-        caption_image = consecutive_captions(source.shape, captions_per_image)
-    relevance = as_relevance(np.asarray(caption_image), source.shape)
-    owner = relevance.owner
+        caption_image = consecutive_captions(shape, captions_per_image)
+    owner = as_relevance(np.asarray(caption_image), shape).owner
     if captions is not None and len(captions) != len(owner):
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
     rules = find(protocol)
-    given = Given("scores", owner, source, captions, fold=fold_of(rules, source.shape[0], fold))
+    pools: list[Given] = []
+    notes: list[str] = []
+    for run, source in zip(runs, sources, strict=True):
+        if source.shape != shape:
+            raise InputError(
+                f"seeds: expected scores of one shape, received {shape}, {source.shape}"
+            )
+        as_measured = source_of(run, normalise)
+        measured = evaluate(as_measured, owner, rules, ties)  # refuses what cannot be ranked
+        notes += likely_mistakes(as_measured, owner, measured)
+        if pools:
+            notes += mistakes.of_two(sources[0], source, owner)
+        pools.append(Given("scores", owner, source, captions, fold=fold_of(rules, shape[0], fold)))
+    given = replace(pools[0], others=tuple(pools[1:]))
     base = Measurement.by(rules, ties, normalise)
-    as_measured = source_of(scores, normalise)
-    measured = evaluate(as_measured, owner, rules, ties)  # refuses what cannot be ranked
     explanation = search({"": given}, base, rules, numbers, most, progress, row)
-    notes = likely_mistakes(as_measured, owner, measured)
-    return replace(explanation, notes=(*notes, *explanation.notes))
+    return replace(explanation, notes=(*dict.fromkeys(notes), *explanation.notes))
+
+
+def seeds_of(system: object) -> list[object]:
+    """The scores of each seed of a system, which is a list of them, or those of one."""
+    if not isinstance(system, list):
+        return [system]
+    if not system:
+        raise InputError("expected the scores of one seed or of several, received an empty list")
+    return system
 
 
 def likely_mistakes(scores: Scores, owner: object, measured: Metrics) -> Iterator[str]:

@@ -2,7 +2,6 @@
 texts and judgements.
 """
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,8 +24,6 @@ from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import named_rows
 from pipeline.judge.tables.published import PublishedRow
 
-# What may be a system's name.
-NAME = re.compile(r"[\w+∞-]+")
 # The least ratings of CxC's pairs that are tried.
 RATINGS = (2.5, 3, 3.5)
 # All splits of a manifest in one pool.
@@ -47,12 +44,11 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """What a user names, and where a run has its files."""
+    """Scores that a user names, and what else is known of them."""
 
-    text: str  # A file, two files of vectors, or a system's name
-    paths: Paths
-    dataset: str  # The run's
-    split: str  # The split of systems that are named
+    text: str  # A file, two files of vectors, or a store
+    root: Path  # The folder that it is in
+    paths: Paths  # Of the run
     columns: Columns = Columns()
     normalise: bool = False
     truth: Truth = Truth()
@@ -86,7 +82,7 @@ class Source:
     def _systems(self) -> tuple[dict[str, System], str]:
         """The systems of all splits that are known, and the split that is measured."""
         try:
-            system = open_system(self._place(), self.columns, self.normalise, self.paths.root)
+            system = open_system(self.text, self.columns, self.normalise, self.root)
         except InputError:
             of_splits = self._of_whole_manifest()
             if of_splits is None:
@@ -102,14 +98,6 @@ class Source:
                     systems[split] = System.open_either(path)
         return systems, measured
 
-    def _place(self) -> str:
-        """What is opened: the store of the run's system of that name, if it is no file."""
-        root = self.paths.root
-        if not NAME.fullmatch(self.text) or (root / self.text).exists():
-            return self.text
-        store = self.paths.similarity(self.dataset, self.text, self.split)
-        return str(store.relative_to(root))
-
     def _of_whole_manifest(self) -> dict[str, System] | None:
         """The splits of scores that are of all images and captions of the manifest; None for
         others.
@@ -117,7 +105,7 @@ class Source:
         if self.columns.manifest is None:
             return None
         columns = Columns(distance=self.columns.distance, judged=True)
-        whole_system = open_system(self.text, columns, self.normalise, self.paths.root)
+        whole_system = open_system(self.text, columns, self.normalise, self.root)
         manifest = Manifest.load(self.columns.manifest)
         caption_rows = manifest.rows(["image_id", "caption_id"])
         images = manifest.images["image_id"].to_numpy()
@@ -197,6 +185,27 @@ class Source:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
         return judgements
+
+
+def of_seeds(seeds: Sequence[Opened], title: str = "") -> Opened:
+    """Several seeds of one system as one. title: what the user calls it, "" for nothing."""
+    first, *others = seeds
+    measured = first.splits[first.split]
+    for other in others:
+        is_of_same = other.split == first.split and np.array_equal(
+            other.splits[other.split].owner, measured.owner
+        )
+        if not is_of_same:
+            raise InputError(
+                f"{other.system.path}: is of other images or captions than {first.system.path}"
+            )
+    splits = {}
+    for name, pool in first.splits.items():
+        of_others = [other.splits[name] for other in others if name in other.splits]
+        splits[name] = replace(pool, others=tuple(of_others))
+    if title:
+        splits[first.split] = replace(splits[first.split], name=title)
+    return first._replace(splits=splits)
 
 
 def _among_all(whole: Given, of_all: System, of_split: System) -> Given:

@@ -13,6 +13,7 @@ from pipeline.foundation.evaluation.metrics.kinds import Hit
 from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import Interval, intervals
 from pipeline.foundation.evaluation.statistics.wilson import of_mean_share
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain import explain
 from pipeline.judge.explain.explained import Sampled
 from pipeline.judge.explain.printed import Printed
@@ -87,7 +88,7 @@ def test_it_says_first_whether_chance_alone_may_be_the_reason() -> None:
         f"Chance may be the reason: the published number lies within the 95 % interval {scope}."
     )
     far = f"Too far off {scope}: i2t R@1 "
-    seeds = "Another training seed may be as far off: give several, a.npy,b.npy."
+    seeds = "One seed does not show how far off another may be: give several, a.npy,b.npy."
     for number, first_line, sentence in (
         (measured, "The published number is the one measured.", ""),
         ((least + measured) / 2, within, f"Within the 95 % interval {scope}: i2t R@1 ["),
@@ -122,6 +123,24 @@ def test_several_numbers_have_joint_intervals_and_each_is_named_once() -> None:
     said = " ".join(str(found).split())
     assert said.count("RSUM 599, measured") == 1
     assert "Within the joint 95 % intervals for another sample of images: i2t R@1 [" in said
+
+
+def test_seeds_are_a_list_from_python() -> None:
+    runs = [drawn(seed) for seed in range(3)]
+    recalls = [100 * (run.argmax(0) == np.arange(600) // 5).mean() for run in runs]
+    found = explain(runs, f"t2i_R@1={recalls[1]:.2f}", most=1)
+    assert found.sampled[0].seeds == pytest.approx(recalls)
+    assert found.references[0].numbers == (Decimal(f"{np.mean(recalls):.2f}"),)
+    assert ("the second seed alone",) in [each.differences for each in found.reproducing]
+    far = " ".join(str(explain(runs, "t2i_R@1=99.9", most=1)).split())
+    assert "Too far off for another seed and sample of images: t2i R@1 99.9, measured" in far
+    assert "From 3 seeds little is known of another one" in far
+    for wrong, said in (
+        ([], "received an empty list"),
+        ([runs[0], runs[1][:60, :300]], "one shape"),
+    ):
+        with pytest.raises(InputError, match=said):
+            explain(wrong, "t2i_R@1=50")
 
 
 def test_the_intervals_are_those_of_evaluate() -> None:

@@ -123,18 +123,22 @@ CASES: dict[str, tuple[object, np.ndarray]] = {
         SCORES,
         measured(SCORES.reshape(IMAGES, IMAGES, EACH)[:, :, :3].reshape(IMAGES, -1), 3),
     ),
-    "scores corrected by CSLS over the test queries": (COSINES, measured(csls(COSINES))),
-    "scores corrected by the inverted softmax, β = 20 over the test queries": (
+    "scores corrected by the test queries: CSLS, k = 10": (COSINES, measured(csls(COSINES))),
+    "scores corrected by the test queries: inverted softmax, β = 20": (
         COSINES,
         by_way(lambda scores, axis: softmax(20 * scores, axis), COSINES),
     ),
-    "scores corrected by the dual softmax, β = 20 over the test queries": (
+    "scores corrected by the test queries: dual softmax, β = 1": (
+        20 * COSINES,
+        by_way(lambda scores, axis: scores * softmax(scores, axis), 20 * COSINES),
+    ),
+    "scores corrected by the test queries: dual softmax, β = 20": (
         COSINES,
         by_way(lambda scores, axis: scores * softmax(20 * scores, axis), COSINES),
     ),
-    "scores corrected by the dual softmax, β = 100 over the test queries": (
-        COSINES,
-        by_way(lambda scores, axis: scores * softmax(100 * scores, axis), COSINES),
+    "scores corrected by the test queries: dual softmax, β = 100": (
+        COSINES / 4,
+        by_way(lambda scores, axis: scores * softmax(100 * scores, axis), COSINES / 4),
     ),
 }
 
