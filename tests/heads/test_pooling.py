@@ -245,8 +245,8 @@ def test_bad_input_is_refused(variant: str) -> None:
 
 @pytest.mark.parametrize("name", POOLINGS)
 def test_a_pooling_has_a_title_and_a_source(name: str) -> None:
-    assert POOLINGS.declared(name).TITLE
-    assert "Source: " in (POOLINGS[name].__doc__ or "")
+    assert POOLINGS.declared(name).TITLE, "give its options a TITLE"
+    assert "Source: " in (POOLINGS[name].__doc__ or ""), "end its docstring in `Source: …`"
     assert [POOLINGS.title(other) for other in POOLINGS].count(POOLINGS.title(name)) == 1
 
 

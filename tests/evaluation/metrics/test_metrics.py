@@ -4,7 +4,9 @@ folds.
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -417,11 +419,21 @@ def test_names_may_have_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     assert parse("f1@10").k == 10
 
 
+PAGE = Path(__file__).parents[3] / "docs/evaluation.md"
+# Metrics that are made of others, and have tests of their own.
+OF_OTHERS = {"MedR", "RSUM", "mR", "mean_recall"}
+
+
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_says_what_it_is(name: str) -> None:
     kind: type[Metric] = METRICS[name]
     assert kind.name == name
-    assert "Source: " in (kind.__doc__ or "")
+    assert "Source: " in (kind.__doc__ or ""), "end its docstring in `Source: …`"
+    assert name in DEFINITIONS or name in OF_OTHERS, (
+        "write its definition into metric_definitions.py"
+    )
+    rows = re.findall(rf"^\\| .*`{name}[`@K]", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows, "add a row to docs/evaluation.md"
     assert str(parse(name + ("@10" if kind.cutoff == "needed" else ""))).startswith(name)
 
 
