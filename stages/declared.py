@@ -221,7 +221,8 @@ def with_settings(
         "changes",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Change one setting for this run: -S training.sample.epochs=3.",
+        help="Change one setting for this run: -S training.sample.epochs=3. May be given several times; of one key the "
+        "last holds.",
     )
     @functools.wraps(command)
     def wrapped(root: Path, params: Path | None, changes: tuple[str, ...], **options: Any) -> None:
