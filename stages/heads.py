@@ -124,12 +124,15 @@ def train(paths: Paths, settings: Settings, options: TrainOptions) -> None:
 
 
 def _how_to_have_a_row(head: _Head, settings: Settings, options: TrainOptions) -> str:
-    """Say that tables leave out a head that the run lacks, and what to change for a row."""
-    leaves_out = "is not in `run` of params.yaml, and tables have the run's heads alone; for a row"
+    """Say that a run leaves out a head that it lacks, and what to do for a row in tables."""
+    leaves_out = (
+        "is not in `run` of params.yaml, and `dvc repro` leaves it out; for a row in tables"
+    )
     if head.name in settings.recipes:
         return f"{leaves_out} add its recipe, feature, text encoder and seed to `run`"
+    leaves_out += f" run `pipeline score --system {head.system}`, `pipeline evaluate` and `pipeline tables`, or write"
     if len(options.recipes) > 1 or _changed("recipes", options.changed):
-        return f"{leaves_out} write its settings as a recipe into `recipes`, and name that in `ablations`"
+        return f"{leaves_out} its settings as a recipe into `recipes`, and name that in `ablations`"
     (base,) = options.recipes
     of_base = settings.recipe(base).recorded()
     recipe: dict[str, Any] = {"base": base}
@@ -140,7 +143,7 @@ def _how_to_have_a_row(head: _Head, settings: Settings, options: TrainOptions) -
         recipe["pooling"] = recipe.pop("image_pooling")
         del recipe["text_pooling"]
     written = parsing.to_yaml_line({head.name: recipe})
-    return f"{leaves_out} write `recipes: {written}` there, and `{head.name}` into `ablations`"
+    return f"{leaves_out} `recipes: {written}` there, and `{head.name}` into `ablations`"
 
 
 def _out_of_date(

@@ -363,17 +363,27 @@ def test_what_is_said_of_a_head_without_a_row_asks_for_this_very_head(
     pipeline: Any, capfd: pytest.CaptureFixture[str]
 ) -> None:
     region = ("train", "--feature", "region", *SMALL)
-    for varied, name in (
-        (("--pooling", "max"), "vse2ad-max"),
-        (("--recipe", "vse_infty", "--image-pooling", "gem"), "vse_infty_image_gem"),
+    of_images = ("--recipe", "vse_infty", "--image-pooling", "gem")
+    for varied, name, title in (
+        (("--pooling", "max"), "vse2ad-max", "VSE+2AD, max pooling"),
+        (of_images, "vse_infty_image_gem", "vse_infty_image_gem"),
     ):
         code, _, err = pipeline(*region, *varied)
         assert code == 0, err
         said = " ".join(err.split())
         (written,) = re.findall(
-            r"write `recipes: \{(.+)\}` there, and `(.+)` into `ablations`$", said
+            r"or write `recipes: \{(.+)\}` there, and `(.+)` into `ablations`$", said
         )
         assert written[1] == name
+        for command in (
+            ("score", "--system", f"{name}-region-bigru-s0"),
+            ("evaluate",),
+            ("tables",),
+        ):
+            assert f"`{' '.join(('pipeline', *command))}`" in said
+            assert pipeline(*command, "-S", "tables=[systems]")[0] == 0
+        table = Path("results/tables/systems.md").read_text(encoding="utf-8")
+        assert f"{title} (Region, BiGRU)" in table
         text = (ROOT / "params.yaml").read_text(encoding="utf-8")
         text = text.replace("recipes: {}", f"recipes: {{{written[0]}}}")
         text = text.replace("  ablations: [", f"  ablations: [{name}, ")
@@ -383,8 +393,9 @@ def test_what_is_said_of_a_head_without_a_row_asks_for_this_very_head(
         out, err = capfd.readouterr()
         assert ("nothing to do" in out, "note: " in err) == (True, False), (out, err)
     code, _, err = pipeline(*region, "--pooling", "gpo")
-    assert "for a row add its recipe, feature, text encoder and seed to `run`" in " ".join(
-        err.split()
+    assert (
+        "for a row in tables add its recipe, feature, text encoder and seed to `run`"
+        in " ".join(err.split())
     )
     code, _, err = pipeline(*region)
     assert "for a row" not in err
