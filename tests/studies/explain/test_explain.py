@@ -55,6 +55,12 @@ def reasons(found: Explanation) -> set[tuple[str, ...]]:
     return {each.differences for each in found.reproducing}
 
 
+@pytest.fixture(autouse=True)
+def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of pairs that both change the ranking as few are ranked as in large scores."""
+    monkeypatch.setattr(search, "CELLS_TOGETHER", 0)
+
+
 @pytest.fixture(scope="module")
 def scores() -> np.ndarray:
     images, captions = vectors()
