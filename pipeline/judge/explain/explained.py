@@ -79,10 +79,15 @@ class Sampled(NamedTuple):
         count = len(self.seeds)
         if count > 1:
             of_seeds = quantile(count - 1, share) * stdev(self.seeds) * math.sqrt(1 + 1 / count)
-        low = value - math.hypot(wider * (value - self.interval.low), of_seeds)
-        high = value + math.hypot(wider * (self.interval.high - value), of_seeds)
+        below = math.hypot(wider * (value - self.interval.low), of_seeds)
+        above = math.hypot(wider * (self.interval.high - value), of_seeds)
         metric = self.printed.metric
-        low = max(low, 0)
+        if metric.is_median:
+            # It moves by whole ranks, which equal seeds and images drawn again may not show.
+            below = max(below, 1)
+            above = max(above, 1)
+        low = max(value - below, 0 if metric.is_share else 1)
+        high = value + above
         if metric.is_share:
             high = min(high, metric.scale * metric.most)
         return self.printed.rounded(low, "nearest"), self.printed.rounded(high, "nearest")
