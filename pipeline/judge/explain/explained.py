@@ -86,10 +86,13 @@ class Sampled(NamedTuple):
             # It moves by whole ranks, which equal seeds and images drawn again may not show.
             below = max(below, 1)
             above = max(above, 1)
-        low = max(value - below, 0 if metric.is_share else 1)
+        low = value - below
         high = value + above
         if metric.is_share:
+            low = max(low, 0)
             high = min(high, metric.scale * metric.most)
+        else:
+            low = max(low, 1)
         return self.printed.rounded(low, "nearest"), self.printed.rounded(high, "nearest")
 
     @property
