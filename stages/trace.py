@@ -62,13 +62,10 @@ def trace_result(paths: Paths, settings: Settings, options: TraceOptions) -> Non
         _print_text(scored, paths, steps, image, options)
     if wrong:
         cause = first_cause(wrong)
-        which = "which"
+        said = "step does not match:"
         if len(wrong) > 1:
-            which = "look first at"
-        raise InputError(
-            f"{len(wrong)} of {len(steps)} steps do not match; {which} {cause.path}: "
-            f"{cause.what} {cause.verdict}"
-        )
+            said = f"of {len(steps)} steps do not match; look first at"
+        raise InputError(f"{len(wrong)} {said} {cause.path}: {cause.what} {cause.verdict}")
 
 
 def _print_json(steps: list[Step]) -> None:
