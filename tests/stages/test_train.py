@@ -366,7 +366,7 @@ def test_what_is_said_of_a_head_without_a_row_asks_for_this_very_head(
     of_images = ("--recipe", "vse_infty", "--image-pooling", "gem")
     for varied, name, title in (
         (("--pooling", "max"), "vse2ad-max", "VSE+2AD, max pooling"),
-        (of_images, "vse_infty_image_gem", "vse_infty_image_gem"),
+        (of_images, "vse_infty_image_gem", r"vse\_infty\_image\_gem"),
     ):
         code, _, err = pipeline(*region, *varied)
         assert code == 0, err
