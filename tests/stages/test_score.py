@@ -202,7 +202,7 @@ def test_what_a_manifest_left_out_stands_with_the_numbers(pipeline: Any, scenes:
     assert code == 0, err
     assert "left out of the data set or this pool: no caption: 2" in out
     metrics = json.loads(Path("results/metrics.json").read_text(encoding="utf-8"))
-    assert [entry["all"]["left_out"] for entry in metrics.values()] == [{"no caption": 2}] * 2
+    assert [entry["all"]["left_out"] for entry in metrics.values()] == [{"no caption": 2}]
     code, _, err = pipeline("report", *run)
     assert code == 0, err
     assert "no caption: 2" in Path("results/report.html").read_text(encoding="utf-8")
