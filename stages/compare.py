@@ -131,7 +131,7 @@ def _alone(store: Path) -> Path:
     """The store of the one system whose mean an ensemble is; of any other system its own."""
     if not layout.is_store(store):
         return store
-    made = System.open_either(store).made_from
+    made = layout.facts(layout.finished(store))
     if not isinstance(made, Ensemble) or made.fusion.method != "mean":
         return store
     if len(made.fusion.members) > 1:

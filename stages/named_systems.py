@@ -189,7 +189,7 @@ def _seeds(paths: Paths, settings: AnySettings, dataset: str | None, name: str) 
     stores = paths.similarity(dataset or settings.run.dataset, name, settings.score.split).parent
     by_seed = {}
     for path in stores.glob(f"{glob.escape(name)}*.zarr"):
-        seed = System.open(path).made_from.seed
+        seed = layout.facts(layout.finished(path)).seed
         if seed is not None and path.stem == of_seed(name, seed):
             by_seed[seed] = path
     if not by_seed:

@@ -219,6 +219,15 @@ def test_a_page_names_files_that_are_there(page: str) -> None:
     assert [folder for folder in folders if not (ROOT / folder).is_dir()] == []
 
 
+def test_options_which_all_settings_read_import_no_readers_of_weights() -> None:
+    for file in FILES:
+        if file.name != "options.py":
+            continue
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom):
+                assert node.module != "pipeline.foundation.files.weights", file
+
+
 def test_no_two_test_files_are_called_alike() -> None:
     names = [
         file.name for file in ROOT.glob("tests/**/test_*.py")

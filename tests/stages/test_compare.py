@@ -25,6 +25,7 @@ from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, holm, power
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.compared import difference
 from stages import compare as comparing
@@ -259,6 +260,17 @@ def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
     assert (
         min(row["holm"] for row in recalls) < 0.1
     )  # of twelve images; with nine swaps each would be 1
+
+
+def test_the_arrays_of_a_store_are_opened_to_be_checked_and_to_be_read_alone(
+    pipeline: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score("region", noise=3), score("grid", noise=1)
+    opened: list[str] = []
+    group = layout.group
+    monkeypatch.setattr(layout, "group", lambda path: opened.append(path.stem) or group(path))
+    compared(pipeline, REGION, GRID)
+    assert sorted(opened) == [f"{GRID}-s0"] * 2 + [f"{REGION}-s0"] * 2
 
 
 def test_one_system_is_nothing_to_compare(refused: Callable[..., str]) -> None:

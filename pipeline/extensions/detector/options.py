@@ -6,7 +6,6 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from pipeline.foundation.files.digest import digest
-from pipeline.foundation.files.weights import UNTRAINED
 from pipeline.foundation.settings import Count, Share
 from pipeline.make.features.extractors.options import EngineOptions
 
@@ -36,7 +35,7 @@ class DetectorOptions(EngineOptions):
     stride: Count = 16
     # Any network of timm, whose map is pooled in place of the detector's own
     map_network: str | None = None
-    map_weights: str = UNTRAINED  # A name in manifests/weights.yaml or a file
+    map_weights: str = "untrained"  # A name in manifests/weights.yaml, a file, or "untrained"
     map_size: Count = 384  # Pixels a side of the square to which that network resizes
     LIBRARIES: ClassVar[tuple[str, ...]] = (*EngineOptions.LIBRARIES, "transformers")
     FILES: ClassVar[tuple[str, ...]] = ("boxes", "box_images")

@@ -32,7 +32,7 @@ from pipeline.foundation.files.digest import digest
 from pipeline.foundation.files.results import read_json
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.foundation.settings import Evaluate
-from pipeline.judge.systems.scores import made as of_systems
+from pipeline.judge.systems.scores import layout, made as of_systems
 from pipeline.judge.systems.scores.judged import Truth
 from pipeline.judge.systems.scores.made import Made, Unknown
 from pipeline.judge.systems.scores.system import System
@@ -297,7 +297,7 @@ def refuse_stale(
     """Refuse results whose scores were made again since; no scores are read."""
     for name, result in results.items():
         store = similarity(result.made.dataset, result.system.name, str(result.made.split))
-        if store.exists() and System.open(store).reference != result.system:
+        if store.exists() and layout.finished(store).record.refers(store.stem) != result.system:
             raise InputError(
                 f"{path}: {name} was scored again after it was measured; run `pipeline evaluate`"
             )

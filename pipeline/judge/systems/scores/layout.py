@@ -120,13 +120,17 @@ def reading(path: Path, otherwise: str) -> Iterator[tuple[zarr.Group, Artefact]]
         refusing((FileNotFoundError, KeyError, ValueError, TypeError), f"{path}: {otherwise}"),
         refusing(RecursionError, f"{path}: its metadata are nested too deeply; make it again"),
     ):
-        arrays = group(path)
-        store = artefacts.Artefact.open(path, HEADER)
-        if not store.record.finished:
-            raise InputError(
-                f"{path}: is not finished, because the command that wrote it was killed; run it again"
-            )
-        yield arrays, store
+        yield group(path), finished(path)
+
+
+def finished(path: Path) -> Artefact:
+    """A store with its record, which its command finished; no array is read."""
+    store = artefacts.Artefact.open(path, HEADER)
+    if not store.record.finished:
+        raise InputError(
+            f"{path}: is not finished, because the command that wrote it was killed; run it again"
+        )
+    return store
 
 
 def facts(store: Artefact) -> Made:
