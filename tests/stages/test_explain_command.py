@@ -112,6 +112,7 @@ def test_seeds_are_measured_by_their_mean_and_each_alone(
         assert expected in [each["differences"] for each in found["variants"] if each["reproduces"]]
     said = " ".join(pipeline(*given, "--most", "1")[1].split())
     assert "Within the 95 % interval for another seed and sample of images: t2i R@1 [" in said
+    assert ". a, b, c: 40 images x 200 captions" in said
     assert "From 3 seeds little is known of another one: the intervals are wide." in said
     np.save("other.npy", np.eye(30, 150))
     assert "is of other images" in refused("explain", "a.npy,other.npy", "--published", "R@1=5")

@@ -200,11 +200,11 @@ def of_seeds(seeds: Sequence[Opened], title: str = "") -> Opened:
                 f"{other.system.path}: is of other images or captions than {first.system.path}"
             )
     splits = {}
-    for name, pool in first.splits.items():
-        of_others = [other.splits[name] for other in others if name in other.splits]
-        splits[name] = replace(pool, others=tuple(of_others))
-    if title:
-        splits[first.split] = replace(splits[first.split], name=title)
+    for split, pool in first.splits.items():
+        of_others = [other.splits[split] for other in others if split in other.splits]
+        splits[split] = replace(pool, others=tuple(of_others))
+    name = title or ", ".join(seed.splits[seed.split].name for seed in seeds)
+    splits[first.split] = replace(splits[first.split], name=name)
     return first._replace(splits=splits)
 
 
