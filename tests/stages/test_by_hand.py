@@ -84,7 +84,7 @@ def test_those_of_other_runs_are_no_part_and_older_ones_are_left_out(
         "warning: left out: similarities/sample/mine.zarr: is an ensemble of an older vse2ad-grid-bigru-s0"
         in err
     )
-    assert f"run `pipeline {' '.join(MINE)}` again" in err
+    assert f"run `pipeline {' '.join(MINE)} --dataset sample` again" in err
     assert list(measured()) == [R, G, RG]
     assert pipeline(*MINE)[0] == pipeline("evaluate", *RUN)[0] == 0
     assert list(measured()) == [R, G, RG, "mine"]
