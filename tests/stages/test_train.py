@@ -388,7 +388,7 @@ def test_what_is_said_of_a_head_without_a_row_asks_for_this_very_head(
         text = text.replace("recipes: {}", f"recipes: {{{written[0]}}}")
         text = text.replace("  ablations: [", f"  ablations: [{name}, ")
         Path("mine.yaml").write_text(text, encoding="utf-8")
-        of_run = settings.load(Path("mine.yaml"), SMALL[1::2])
+        of_run = settings.load(Path("mine.yaml"), tuple(SMALL[1::2]))
         heads.train(Paths(Path()), of_run, TrainOptions(feature="region", recipes=(name,)))
         out, err = capfd.readouterr()
         assert ("nothing to do" in out, "note: " in err) == (True, False), (out, err)
