@@ -107,6 +107,8 @@ def test_its_hit_rate_is_our_recall(paths: Paths, scenes: Manifest) -> None:
 def test_a_dual_encoder_gives_its_own_vectors(scenes: Manifest, tmp_path: Path) -> None:
     model = MtebEncoder.of_model(f"clip:{tiny_dual_encoders.clip(tmp_path / 'tiny-clip')}")
     assert model.mteb_model_meta.name == "vse-pipeline/tiny-clip"
+    revision = str(model.mteb_model_meta.revision)
+    assert len(revision) == 40  # as long as a commit's
     photographs = [Image.new("RGB", (40, 30), color) for color in ("red", "blue")]
     both = model.encode([{"image": photographs, "text": ["a circle", "a square"]}])
     apart = model.encode([{"image": photographs}]) + model.encode(
