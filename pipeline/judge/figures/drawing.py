@@ -38,17 +38,19 @@ PURPLE = "#CC79A7"
 GREY = "#555555"
 LINES: tuple[dict[str, Any], ...] = (
     {"color": BLUE, "linestyle": "-", "marker": "o"},
-    {"color": ORANGE, "linestyle": "--", "marker": "s", "markerfacecolor": "white"},
+    {"color": ORANGE, "linestyle": "--", "marker": "s"},
     {"color": GREEN, "linestyle": "-.", "marker": "^"},
-    {"color": PURPLE, "linestyle": ":", "marker": "D", "markerfacecolor": "white"},
+    {"color": PURPLE, "linestyle": ":", "marker": "D"},
 )
+# The same lines of published numbers, whose markers are hollow, as on the report page.
+PUBLISHED: tuple[dict[str, Any], ...] = tuple({**line, "markerfacecolor": "white"} for line in LINES)
 # Of more systems than `LINES` has.
 MORE_LINES: tuple[dict[str, Any], ...] = (
     *LINES,
     {"color": "#56B4E9", "linestyle": "-", "marker": "v"},
-    {"color": "#E69F00", "linestyle": "--", "marker": "P", "markerfacecolor": "white"},
+    {"color": "#E69F00", "linestyle": "--", "marker": "P"},
     {"color": "black", "linestyle": "-.", "marker": "X"},
-    {"color": GREY, "linestyle": ":", "marker": "p", "markerfacecolor": "white"},
+    {"color": GREY, "linestyle": ":", "marker": "p"},
 )
 # Ending of a picture's file -> the dates that it must not hold.
 PICTURES: dict[str, dict[str, None]] = {

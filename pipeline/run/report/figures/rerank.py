@@ -13,7 +13,6 @@ from pipeline.judge.figures import drawing
 from pipeline.judge.figures.drawing import BLUE, GREY, Drawing
 from pipeline.judge.systems.scores.made import Member
 from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
-from pipeline.run.report.figures.markers import MEASURED
 from pipeline.run.report.measured import MeasuredSystem
 
 # Settings that say which images a head was trained on.
@@ -39,7 +38,7 @@ def draw_training_images(inputs: FigureInputs) -> Drawing:
         sizes = sorted(points)
         label = points[sizes[-1]].label()
         sums = {size: points[size].values[RSUM] for size in sizes}
-        drawing.plot_mean(axes, sums, label, MEASURED[line_number % len(MEASURED)])
+        drawing.plot_mean(axes, sums, label, drawing.LINES[line_number % len(drawing.LINES)])
         for size in sizes:
             for system_name, rsum in zip(points[size].systems, sums[size], strict=True):
                 csv_row: dict[str, object] = {

@@ -15,7 +15,6 @@ from pipeline.judge.figures import drawing
 from pipeline.judge.figures.drawing import GREY, Drawing
 from pipeline.judge.tables import published
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
-from pipeline.run.report.figures import markers
 from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
 
 # Objective -> column of the published curve.
@@ -32,7 +31,7 @@ def draw_training_curve(inputs: FigureInputs) -> Drawing:
     figure, (axes, printed) = drawing.subplots(drawing.COLUMN_WIDTH, 3.6, 2, 1)
     csv_rows: list[dict[str, object]] = []
     members = []
-    for line, (objective, heads) in zip(markers.MEASURED, pair.items(), strict=False):
+    for line, (objective, heads) in zip(drawing.LINES, pair.items(), strict=False):
         rsum_of_epochs: dict[int, list[float]] = defaultdict(list)
         for head in heads:
             members.append(head.member)
@@ -110,7 +109,7 @@ def _plot_published(axes: Axes) -> None:
     are left open.
     """
     points = pd.DataFrame(published.training_curve()).set_index("epochs").reindex(range(1, 26))
-    for line, column in zip(markers.PUBLISHED, PUBLISHED.values(), strict=False):
+    for line, column in zip(drawing.PUBLISHED, PUBLISHED.values(), strict=False):
         axes.plot(points.index, points[column], **line)  # type: ignore[arg-type]
     axes.set(xlabel="epochs trained", ylabel="RSUM, published", ylim=(300, 430))
     low = points["without_adopt"].min()
@@ -143,7 +142,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
     tables = []
     readings = sorted(set(map(_reading, heads)))
-    for number, (line, head) in enumerate(zip(markers.MEASURED, heads, strict=False)):
+    for number, (line, head) in enumerate(zip(drawing.LINES, heads, strict=False)):
         steps = head.steps
         count = steps["averaged"].cumsum()
         negatives = steps["negatives"]
@@ -154,7 +153,7 @@ def draw_negatives(inputs: FigureInputs) -> Drawing:
         feature = head.request.feature
         label = f"{feature}, {_reading(head)}" if len(readings) > 1 else feature
         apart = max(1, len(steps) // 8)
-        marked = (number * apart // len(markers.MEASURED), apart)
+        marked = (number * apart // len(drawing.LINES), apart)
         axes.plot(count, mean, label=label, markevery=marked, **line)
         columns = {
             "head": head.name,

@@ -21,7 +21,6 @@ from pipeline.judge.figures import drawing
 from pipeline.judge.figures.drawing import PAGE_WIDTH, Drawing
 from pipeline.run.provenance.heads import TrainedHead, one_per_seed
 from pipeline.run.report.figures.inputs import FigureInputs, MissingInputs
-from pipeline.run.report.figures.markers import MEASURED
 
 LEAST = 4  # the fewest cells of a grid
 
@@ -154,7 +153,7 @@ def draw_pooling_coefficients(inputs: FigureInputs) -> Drawing:
     heads = _with_gpo(inputs)
     figure, panels = drawing.subplots(PAGE_WIDTH, 2.2, 1, 2)
     csv_rows = []
-    for line, head in zip(MEASURED, heads, strict=False):
+    for line, head in zip(drawing.LINES, heads, strict=False):
         feature = head.request.feature
         sizes = {"image": inputs.items[feature], "text": CAPTION_TOKENS}
         for axes, (side, size) in zip(panels, sizes.items(), strict=True):
@@ -234,7 +233,7 @@ def draw_retrieval_time(inputs: FigureInputs) -> Drawing:
         raise MissingInputs("results/throughput.json: run `pipeline lab throughput`")
     seconds_of_pools = pd.DataFrame(inputs.throughput["pools"])
     figure, axes = drawing.subplots(drawing.COLUMN_WIDTH, 2.3)
-    line_styles = MEASURED[1::-1] + MEASURED[2:]
+    line_styles = drawing.LINES[1::-1] + drawing.LINES[2:]
     for line_style, (column, label) in zip(line_styles, SYSTEMS.items(), strict=False):
         axes.plot(seconds_of_pools["images"], seconds_of_pools[column], label=label, **line_style)
     axes.set(xscale="log", yscale="log", xlabel="images searched", ylabel="seconds a query")
