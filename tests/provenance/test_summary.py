@@ -13,7 +13,7 @@ import pytest
 from pipeline.foundation.files.compared import Step
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.made import Fusion, GivenScores, Made, OfEncoder, OfGiven
-from pipeline.run.provenance import of_head, summary
+from pipeline.run.provenance import checks, of_head, summary
 from pipeline.run.provenance.trace import first_cause, in_ranges
 
 HEAD = invented_facts.of_head("a")
@@ -74,11 +74,15 @@ def test_a_cause_is_named_before_what_follows_from_it() -> None:
     embedded = Step(Path("a.zarr"), "embedded again", "a", "b")
     weights = Step(Path("heads/a/head.pt"), "BLAKE2b", "a", "b")
     photographs = Step(Path("data/images/7.jpg"), "BLAKE2b of image 7", "a", None)
+    tokenizer = Step(Path("models/b32/tokenizer.json"), "SHA-256", "a", "b")
+    facts = Step(Path("a.zarr"), checks.FACTS, "a", "b")
     for wrong, cause in (
         ([results], results),
         ([results, scores, again], scores),
         ([results, embedded, weights], weights),
         ([embedded, weights, photographs], photographs),
+        ([tokenizer, facts], tokenizer),
+        ([facts], facts),
     ):
         assert first_cause(wrong) is cause, wrong
 

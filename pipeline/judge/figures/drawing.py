@@ -43,7 +43,9 @@ LINES: tuple[dict[str, Any], ...] = (
     {"color": PURPLE, "linestyle": ":", "marker": "D"},
 )
 # The same lines of published numbers, whose markers are hollow, as on the report page.
-PUBLISHED: tuple[dict[str, Any], ...] = tuple({**line, "markerfacecolor": "white"} for line in LINES)
+PUBLISHED: tuple[dict[str, Any], ...] = tuple(
+    {**line, "markerfacecolor": "white"} for line in LINES
+)
 # Of more systems than `LINES` has.
 MORE_LINES: tuple[dict[str, Any], ...] = (
     *LINES,

@@ -21,15 +21,17 @@ from pipeline.make.training.artefact import OPENED, HeadArtefact
 from pipeline.run.provenance import walk
 from pipeline.run.provenance.results import Distractors, EvaluateRequest, Result, name_beyond
 
+# What a system's facts are compared with.
+FACTS = "its facts, by what it was made from"
+
 
 def facts_again(store: System, compose: Callable[[], Made]) -> Step:
     """Compare a system's facts, except for where files are, with those composed again."""
-    what = "its facts, by what it was made from"
     recorded = store.made_from.recorded()
     try:
-        return _compared(store.path, what, recorded, compose().recorded())
+        return _compared(store.path, FACTS, recorded, compose().recorded())
     except InputError as error:
-        return Step(store.path, what, digest(recorded), str(error))
+        return Step(store.path, FACTS, digest(recorded), str(error))
 
 
 def entry_again(result: Result, file: Path, pool: System) -> Iterator[Step]:

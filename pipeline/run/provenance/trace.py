@@ -131,8 +131,12 @@ def trace(
 
 def first_cause(wrong: Sequence[Step]) -> Step:
     """Of steps that do not match, in the order of `trace`, the one from which others may follow:
-    the first of the artefact that is nearest to the photographs.
+    the first of the artefact that is nearest to the photographs. Facts that follow from what an
+    artefact was made from differ where something else does, such as a file of its encoder.
     """
+    own = [step for step in wrong if step.what != checks.FACTS]
+    if own:
+        wrong = own
     deepest = wrong[-1].path
     for step in wrong:
         if step.path.is_relative_to(deepest) or deepest.is_relative_to(step.path):
