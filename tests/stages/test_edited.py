@@ -59,7 +59,7 @@ def test_an_edited_record_of_what_made_a_system_is_evaluated_by_nobody(
         edited = record.read_text(encoding="utf-8")
         assert f"{record}: was edited" in refused("evaluate", "--system", SCORES), edited
     assert f"{record}: was edited" in refused("evaluate", *RUN)
-    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
+    assert "not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
 @pytest.mark.specification
@@ -133,7 +133,7 @@ def test_a_system_in_the_place_of_another_one_is_not_taken_for_it(
         ("rerank", "--retriever", ENSEMBLE, "--with", HEAD, "--k", "2", "--name", "b"),
     ):
         assert f"{FUSED}: holds the scores of {HEAD}; move them back" in refused(*command), command
-    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
+    assert "not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,6 @@ def test_verify_and_trace_see_the_same_edits_of_a_feature_store(
 ) -> None:
     change(STORE / name)
     assert STORE.name in refused("store", "verify", STORE)
-    assert "do not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
+    assert "not match" in refused("trace", METRICS, ENSEMBLE, "--embed", "0")
     assert pipeline("store", "verify", STORE, "--repair")[0] == 0
     assert not (STORE / name).exists() or not (STORE / "zarr.json").exists()

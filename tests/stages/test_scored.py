@@ -24,6 +24,7 @@ from pipeline.foundation import settings
 from pipeline.foundation.manifest import Manifest
 from pipeline.foundation.parts.errors import InputError, few
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.system import System
@@ -319,10 +320,11 @@ def test_seeds_of_a_system_are_in_the_order_of_their_numbers(
         (folder / f"{name}.zarr").mkdir(parents=True)
     (folder / "mine.zarr").rmdir()
 
-    def opened(path: Path) -> Any:
-        return SimpleNamespace(made_from=SimpleNamespace(seed=int(path.stem.rpartition("s")[2])))
+    def facts(path: Path) -> Any:
+        return SimpleNamespace(seed=int(path.stem.rpartition("s")[2]))
 
-    monkeypatch.setattr(System, "open", opened)
+    monkeypatch.setattr(layout, "finished", lambda path: path)
+    monkeypatch.setattr(layout, "facts", facts)
     chosen = settings.load(Path(__file__).parents[2] / "params.yaml")
     for turned in (False, True):
         monkeypatch.setattr(
