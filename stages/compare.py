@@ -186,7 +186,9 @@ def _contrasts(
     """For each protocol and each language, the contrasts of all pairs."""
     how = settings.evaluate
     pairs = [list(combinations(groups, 2)) for groups in ranked]
-    rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed))
+    # One test for all: by two, it would depend on a system's number of seeds what is significant.
+    over_seeds = all(len(of_system) > 1 for of_system in chain(*ranked))
+    rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed, over_seeds))
     contrasts = []
     for view, pairs_of_view in zip(views, pairs, strict=True):
         contrasts.append([next(rows) | view.label for _ in pairs_of_view])

@@ -97,6 +97,27 @@ def test_of_rows_that_print_the_same_number_the_truly_best_is_compared_with_the_
     assert bold.Emphasis().bold({0: numbers[0], 2: numbers[2]}, tested) == set()
 
 
+def test_a_single_run_has_all_tested_by_images_unless_it_is_never_bold() -> None:
+    hits = []
+    for wrong in THREE:
+        entry = next(iter(row(NAMES[0], wrong).values()))
+        hits.append(ImageHits(entry["image_hits"]["all"]))
+    for competes, said in (
+        (True, "one paired randomisation test over images for all rows, several seeds averaged"),
+        (False, "Welch's test over seeds and images; of single runs, which are never bold, paired"),
+    ):
+        tested = {
+            0: bold.TestedColumn((hits[0], hits[1]), RSUM),
+            1: bold.TestedColumn((hits[0], hits[2]), RSUM),
+            2: bold.TestedColumn((hits[2],), RSUM, competes),
+        }
+        emphasis = bold.Emphasis()
+        # Over images many lose by the second; over two seeds its mean could be any.
+        is_bold = emphasis.bold({0: Decimal(9), 1: Decimal(8)}, tested)
+        assert is_bold == ({0} if competes else set())
+        assert said in emphasis.said()
+
+
 @pytest.mark.parametrize(
     "changed", ["one has no hits", "one seed has no hits", "one has other images"]
 )

@@ -27,11 +27,17 @@ SWAPS = 1000
 MOST_SWAPS = 20_000  # those of `pipeline compare` for 13 systems
 OF_A_COLUMN = "the best of a column"
 OVER_IMAGES = "paired randomisation test over images"
+AVERAGED = f"one {OVER_IMAGES} for all rows, several seeds averaged query by query"
 OVER_SEEDS = "Welch's test over seeds and images"
+WITH_SINGLE_RUNS = f"{OVER_SEEDS}; of single runs, which are never bold, {OVER_IMAGES}"
 DECIDED = "two-sided, 5 %, corrected by Holm for all pairs of the column"
 NO_BOLD = "No bold where that is all of them, and where there is one row."
 PUBLISHED = (
     "Published rows are compared among themselves alone: bold is the best as printed, untested."
+)
+OUT_OF_ORDER = (
+    "A number is bold and a higher one is not where their differences from the best vary unequally "
+    "from image to image."
 )
 NOT_TESTED = "Where nothing can be tested (numbers without hits of each image), the best alone."
 NEVER_BOLD = "Dual encoders, and systems rescored by the test queries together, are never bold."
@@ -43,6 +49,7 @@ class TestedColumn:
 
     runs: tuple[ImageHits, ...]  # the hits of each image, of each of its seeds
     statistic: Statistic  # which of `STATISTICS` the column shows, perhaps divided by a number
+    competes: bool = True  # whether its number may be bold
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -62,7 +69,7 @@ class Contender:
         """What tests of one of its numbers need."""
         if not self.runs:
             return None
-        return TestedColumn(self.runs, statistic)
+        return TestedColumn(self.runs, statistic, self.competes)
 
 
 @dataclass(frozen=True)
@@ -89,15 +96,19 @@ class Emphasis:
     """The bold numbers of one panel.
 
     Systems are tested as `pipeline compare` tests them, whose hits of each image were kept, on the
-    same queries. The same swaps serve all columns.
+    same queries. All that compete in a column are tested alike: over seeds where each of them has
+    several. By two tests, it would depend on a row's number of seeds what is bold. The same swaps
+    serve all columns.
     """
 
     def __init__(self) -> None:
-        self._chances: dict[tuple[tuple[str, ...], ...], Floats] = {}
-        # How pairs were tested, `OVER_SEEDS` or `OVER_IMAGES`.
+        self._chances: dict[tuple[bool, tuple[tuple[str, ...], ...]], Floats] = {}
+        # How columns were tested, in words.
         self._tests_used: set[str] = set()
         # Whether numbers that competed were tested.
         self._were_tested: set[bool] = set()
+        # Whether a number is bold and a higher one of its column is not.
+        self._is_out_of_order = False
 
     def bold(
         self,
@@ -121,6 +132,10 @@ class Emphasis:
             bold_rows = _best_as_printed(numbers, less_is_better)
         if len(bold_rows) == len(numbers):
             return set()
+        least_bold = min(numbers[row] for row in bold_rows)
+        others = numbers.keys() - bold_rows
+        if is_tested and any(numbers[row] > least_bold for row in others):
+            self._is_out_of_order = True
         return bold_rows
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
@@ -150,34 +165,38 @@ class Emphasis:
         pairs = list(combinations(range(len(distinct)), 2))
         differ = set()
         if pairs:
-            p_values = self._of(distinct, len(pairs))[:, :, statistic]
+            over_seeds = all(len(each.runs) > 1 for each in testable.values() if each.competes)
+            p_values = self._of(distinct, len(pairs), over_seeds)[:, :, statistic]
             corrected = holm([float(p_values[pair]) for pair in pairs])
             differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
         return ColumnTests(systems, numbers, differ)
 
-    def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], tests: int) -> Floats:
+    def _of(
+        self, systems: Mapping[tuple[str, ...], TestedColumn], tests: int, over_seeds: bool
+    ) -> Floats:
         """The p of every two systems, by as many swaps as Holm's correction of so many tests
         needs.
         """
-        key = tuple(systems)
+        key = (over_seeds, tuple(systems))
         if key not in self._chances:
             runs = [[run.folds for run in system.runs] for system in systems.values()]
-            self._chances[key] = chances(runs, swaps_of(tests))
+            self._chances[key] = chances(runs, swaps_of(tests), over_seeds=over_seeds)
         have_seeds = [len(system.runs) > 1 for system in systems.values()]
-        if sum(have_seeds) > 1:
-            self._tests_used.add(OVER_SEEDS)
-        if not all(have_seeds):
+        if not any(have_seeds):
             self._tests_used.add(OVER_IMAGES)
+        elif not over_seeds:
+            self._tests_used.add(AVERAGED)
+        elif all(have_seeds):
+            self._tests_used.add(OVER_SEEDS)
+        else:
+            self._tests_used.add(WITH_SINGLE_RUNS)
         return self._chances[key]
 
     @property
     def _test(self) -> str:
-        """How pairs were tested, in words."""
-        if len(self._tests_used) > 1:
-            how = f"{OVER_SEEDS} of two systems with several seeds each, else {OVER_IMAGES}"
-        else:
-            how = next(iter(self._tests_used), OVER_IMAGES)
-        return f"{how}, {DECIDED}"
+        """How columns were tested, in words."""
+        how = "; in other columns ".join(sorted(self._tests_used))
+        return f"{how or OVER_IMAGES}, {DECIDED}"
 
     def lettered(self) -> str:
         """The caption's sentence on letters."""
@@ -195,6 +214,8 @@ class Emphasis:
         if True in self._were_tested:
             rule = f"Bold: {best}, and every system not significantly worse than it ({self._test})."
             sentences = [rule, NO_BOLD]
+            if self._is_out_of_order:
+                sentences.append(OUT_OF_ORDER)
             if False in self._were_tested:
                 sentences.append(NOT_TESTED)
         elif self._were_tested:

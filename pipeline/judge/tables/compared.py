@@ -41,14 +41,12 @@ LETTERS = "Systems that share a letter do not differ significantly; a is that of
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
-    "both": "Brackets: 95 % intervals over images, or over images and seeds.",
 }
 # What intervals and p are over -> how they are read.
-READ = {
-    "images": [OVER_IMAGES],
-    "seeds": [OVER_SEEDS],
-    "both": [f"Over images and seeds: {OVER_SEEDS}", f"Over images: {OVER_IMAGES}"],
-}
+READ = {"images": OVER_IMAGES, "seeds": OVER_SEEDS}
+AVERAGED = (
+    "One test over images for all pairs, since one system has a single run: seeds are averaged."
+)
 NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
 MORE = "More: --explain."
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
@@ -262,31 +260,35 @@ def _notes(
     """Explain how to read comparisons that are printed together, or say in one line where that
     is.
     """
-    over = set()
-    for of_pairs in contrasts:
-        for contrast in of_pairs:
-            if "seeds" in contrast["over"]:
-                over.add("seeds")
-            else:
-                over.add("images")
+    first = contrasts[0][0]
+    kind = "images"
+    if "seeds" in first["over"]:
+        kind = "seeds"
     has_several_pairs = len(contrasts[0]) > 1
     has_needs = _has_needs(panels)
-    kind = "both"
-    if len(over) == 1:
-        kind = over.pop()
+    averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     if not explain:
         sentences = [BRIEFLY[kind], MORE]
         if has_needs:
             sentences.insert(1, NEEDS_BRIEFLY)
         if has_several_pairs:
             sentences.insert(0, LETTERS)
+        if averages_seeds:
+            sentences.insert(-1, AVERAGED)
         return [" ".join(sentences)]
-    notes = [*READ[kind], HOLM]
+    notes = [READ[kind], HOLM]
+    if averages_seeds:
+        notes.insert(1, AVERAGED)
     if has_needs:
         notes.append(WOULD_SUFFICE)
     if has_several_pairs:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes
+
+
+def _have_seeds(of_pairs: Sequence[Contrast]) -> bool:
+    """Whether a system of these pairs has several seeds."""
+    return any(set(contrast["RSUM"]["spread"].values()) != {None} for contrast in of_pairs)
 
 
 def _has_needs(panels: Sequence[Panel]) -> bool:

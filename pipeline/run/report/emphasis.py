@@ -80,7 +80,7 @@ def _tested(rows: Sequence[ResultRow], column: Column) -> dict[int, TestedColumn
     for index, row in enumerate(rows):
         cell = row.numbers.get(column.key)
         if cell is not None and cell.number is not None:
-            tested[index] = row.tested.get(column.key)
+            tested[index] = row.tested_in(column.key)
     return tested
 
 

@@ -60,6 +60,13 @@ class ResultRow:
     # What paired tests of its numbers need.
     tested: dict[MetricKey, TestedColumn] = field(default_factory=dict)
 
+    def tested_in(self, key: MetricKey) -> TestedColumn | None:
+        """What paired tests of one of its numbers need, where that is known."""
+        tested = self.tested.get(key)
+        if tested is None:
+            return None
+        return replace(tested, competes=self.header.competes)
+
 
 @dataclass(frozen=True)
 class Measured:

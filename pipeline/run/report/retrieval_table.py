@@ -321,7 +321,7 @@ class PaperTable(ABC):
             tested = {}
             for index, row in enumerate(rows):
                 if (test_set, RSUM) in row.numbers:
-                    tested[index] = row.tested.get((test_set, RSUM))
+                    tested[index] = row.tested_in((test_set, RSUM))
             for index, letters in of_rsum.letters(tested).items():
                 rows[index].numbers[test_set, LETTERS] = Cell(letters)
                 has_letters = True

@@ -24,21 +24,25 @@ CANNOT_TELL = "cannot tell"
 
 
 def together(
-    pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]], samples: int, seed: int
+    pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]],
+    samples: int,
+    seed: int,
+    over_seeds: bool = True,
 ) -> list[dict[str, Any]]:
     """Compare pairs of systems that are printed together, with Holm's correction for all of them.
 
     RSUMs are one family, recalls another. Where a difference is not significant after correction,
     its row has what it needs: how many images, or seeds of both systems, would make one of this
     size significant with a power of 0.8, if the other tests have the same order. samples: the least
-    number of swaps of a test; more are drawn where Holm's correction needs them.
+    number of swaps of a test; more are drawn where Holm's correction needs them. over_seeds:
+    whether two systems with several seeds are tested over seeds and images.
     """
     samples = enough_samples(samples, (len(STATISTICS) - 1) * len(pairs))
     contrasts = []
     of_recalls = []
     of_sums = []
     for a, b in pairs:
-        tested = compare(a, b, samples, seed=seed)
+        tested = compare(a, b, samples, seed=seed, over_seeds=over_seeds)
         contrast = _contrast(a, b, tested)
         contrasts.append(contrast)
         tests = [(at(contrast, name), tested[name]) for name in STATISTICS]

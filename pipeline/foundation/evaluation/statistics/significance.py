@@ -63,20 +63,22 @@ def compare(
     samples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
+    over_seeds: bool = True,
 ) -> dict[Statistic, Comparison]:
     """Test whether `second` differs from `first` on the same queries.
 
     With two or more seeds of both, interval and p cover other seeds and other images
-    (`difference_over_seeds`). A single run does not show how far its recipe's seeds spread. Then
-    they cover other images alone (`difference_of_runs`), and several seeds of one side are averaged
-    query by query.
+    (`difference_over_seeds`). A single run does not show how far its recipe's seeds spread. Then,
+    and where that test is not wanted, they cover other images alone (`difference_of_runs`), and
+    several seeds of one system are averaged query by query.
 
     Args:
         first: One run, or several that differ in their training seed.
         second: Likewise, on the same images and captions.
-        samples: How many swaps to draw; used if one side is a single run.
+        samples: How many swaps to draw, of a test over images alone.
         confidence: Of the intervals, between 0 and 1.
-        seed: Of the random draws; used if one side is a single run.
+        seed: Of the random draws.
+        over_seeds: Whether two systems with several seeds are tested over seeds and images.
 
     Returns:
         A comparison for each of `STATISTICS`.
@@ -90,7 +92,7 @@ def compare(
         _check_same_queries(before[0], run)
     old = [image_hits.gather(run) for run in before]
     new = [image_hits.gather(run) for run in after]
-    return compare_hits(old, new, samples, confidence, seed)
+    return compare_hits(old, new, samples, confidence, seed, over_seeds)
 
 
 def compare_hits(
@@ -99,6 +101,7 @@ def compare_hits(
     samples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
+    over_seeds: bool = True,
 ) -> dict[Statistic, Comparison]:
     """Test as `compare` does from the hits of each image alone, each run's by fold; all of the same
     queries.
@@ -107,7 +110,7 @@ def compare_hits(
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     gaps = image_hits.statistics(minus)
     evidence: list[OverImages] | list[OverSeeds]
-    if len(old) > 1 and len(new) > 1:
+    if over_seeds and len(old) > 1 and len(new) > 1:
         runs = (_runs(old), _runs(new))
         resolution = 0.0
         low, high, p = difference_over_seeds(*runs, MOST, confidence)
@@ -198,20 +201,26 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
     return factors
 
 
-def chances(systems: Sequence[Sequence[Sequence[FoldHits]]], samples: int, seed: int = 0) -> Floats:
+def chances(
+    systems: Sequence[Sequence[Sequence[FoldHits]]],
+    samples: int,
+    seed: int = 0,
+    over_seeds: bool = True,
+) -> Floats:
     """The p of `compare_hits` for every two of M systems, each with its runs, float64 [M, M, 7].
 
     samples: how many swaps are drawn, by the seed; the same for all pairs that are tested by them.
+    over_seeds: whether two systems with several seeds are tested over seeds and images.
     """
     count = len(systems)
     p = np.ones((count, count, len(STATISTICS)))
     by_swaps = []
     for first, second in combinations(range(count), 2):
-        if len(systems[first]) > 1 and len(systems[second]) > 1:
+        if over_seeds and len(systems[first]) > 1 and len(systems[second]) > 1:
             runs = (_runs(systems[first]), _runs(systems[second]))
-            _, _, over_seeds = difference_over_seeds(*runs, MOST, 1 - LEVEL)
-            p[first, second] = over_seeds
-            p[second, first] = over_seeds
+            _, _, of_pair = difference_over_seeds(*runs, MOST, 1 - LEVEL)
+            p[first, second] = of_pair
+            p[second, first] = of_pair
         else:
             by_swaps.append((first, second))
     of_systems = [image_hits.parts(_mean(runs)).T for runs in systems]

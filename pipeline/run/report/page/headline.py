@@ -53,6 +53,7 @@ class HeadlineRow:
     untrained: Sequence[str]  # the features that untrained networks made
     # Of its RSUM: rows that share one do not differ significantly; "" without tests.
     letters: str
+    competes: bool  # whether its numbers may be bold
     # Language -> mR with captions in it alone, {} where captions are in one language.
     languages: Mapping[str, Cell]
     # What a paper prints of the same system on this test set, {} for nothing.
@@ -245,7 +246,13 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result]) 
 
 def _tested(systems: Sequence[MeasuredSystem], column: Statistic) -> dict[int, TestedColumn | None]:
     """What paired tests of a column need, by the index of the row."""
-    return {index: system.tested.get(column) for index, system in enumerate(systems)}
+    tested: dict[int, TestedColumn | None] = {}
+    for index, system in enumerate(systems):
+        of_system = system.tested.get(column)
+        if of_system is not None:
+            of_system = replace(of_system, competes=system.origin.competes)
+        tested[index] = of_system
+    return tested
 
 
 def _row(
@@ -275,6 +282,7 @@ def _row(
         stand_ins=names.stand_ins(system.members),
         untrained=origin.untrained,
         letters=letters,
+        competes=origin.competes,
         languages=languages,
         published=_published(system),
     )

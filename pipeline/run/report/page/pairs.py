@@ -111,9 +111,11 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
         return []
     places = list(combinations(range(len(rows)), 2))
     samples = swaps_of(len(places))
+    # As bold and the letters of the table are tested.
+    over_seeds = all(len(row.systems) > 1 for row in headline.rows if row.competes)
     tested = []
     for better, worse in places:
-        tested.append(_tested(hits_of_rows[worse], hits_of_rows[better], samples))
+        tested.append(_tested(hits_of_rows[worse], hits_of_rows[better], samples, over_seeds))
     differences = []
     for (better, worse), difference in zip(places, _corrected(tested), strict=True):
         hits_of_pair = (hits_of_rows[worse], hits_of_rows[better])
@@ -153,10 +155,12 @@ def _of_table(of_table: Sequence[Pair], a: ImageHits, b: ImageHits) -> Differenc
     return None
 
 
-def _tested(a: Sequence[ImageHits], b: Sequence[ImageHits], samples: int) -> Comparison:
+def _tested(
+    a: Sequence[ImageHits], b: Sequence[ImageHits], samples: int, over_seeds: bool = True
+) -> Comparison:
     old = [run.folds for run in a]
     new = [run.folds for run in b]
-    return compare_hits(old, new, samples)[RSUM]
+    return compare_hits(old, new, samples, over_seeds=over_seeds)[RSUM]
 
 
 def _corrected(tested: Sequence[Comparison]) -> list[Difference]:
