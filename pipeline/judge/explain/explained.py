@@ -24,8 +24,12 @@ OFF_BY = "off by"  # the heading of the largest difference from a published numb
 PROTOCOL = "measured by the protocol"
 # In how many of 100 cases a number may lie outside of its interval by chance.
 OUTSIDE = 0.05
-# Fewer seeds say little of another one.
+# Fewer seeds say little of another one; two say next to nothing, nor do so few images.
 FEW_SEEDS = 5
+NO_SEEDS = 2
+NO_IMAGES = 20
+# Numbers nearby that variants match more often are matched by chance.
+BY_CHANCE = 0.05
 # What is not known -> how to give it.
 HOW = {
     "vectors": "IMAGES.npy:CAPTIONS.npy",
@@ -182,7 +186,7 @@ def to_text(
     title = wrapped(_title(explanation))
     table = text.to_text(_table(explanation, rows), width=width)
     finding = strong(wrapped(_finding(explanation)))
-    chance = map(wrapped, _chance(explanation))
+    chance = [*map(wrapped, _also(explanation)), *map(wrapped, _chance(explanation))]
     remarks = map(wrapped, _remarks(explanation))
     return "\n".join([finding, *chance, title, *table, *remarks])
 
@@ -190,7 +194,8 @@ def to_text(
 def to_markdown(explanation: Explanation, rows: int = 10) -> str:
     """Write the same as Markdown, see `to_text`."""
     finding = markdown.escape(_finding(explanation))
-    chance = map(markdown.escape, _chance(explanation))
+    chance = [*_also(explanation), *_chance(explanation)]
+    chance = [markdown.escape(sentence) for sentence in chance]
     title = markdown.escape(_title(explanation))
     table = markdown.rows(_table(explanation, rows))
     remarks = map(markdown.escape, _remarks(explanation))
@@ -266,31 +271,81 @@ def _title(explanation: Explanation) -> str:
 
 def _finding(explanation: Explanation) -> str:
     """The answer in a sentence: what gives the published numbers, or that nothing does."""
-    gives = _gives(explanation)
-    reasons = [variant for variant in explanation.reproducing if variant.differences]
     if any(reference.reproduces for reference in explanation.references):
         if len(explanation.published) == 1:
             return "The published number is the one measured."
         return "The published numbers are those measured."
-    if reasons:
-        tried = counted(len(explanation.tried), "variant")
-        words = "; ".join(reasons[0].differences)
-        reason = f"{words} {gives} (the only one of {tried})."
-        if len(reasons) == 2:
-            reason = f"{words} {gives}, as does 1 other of {tried}."
-        elif len(reasons) > 2:
-            reason = f"{words} {gives}, as do {len(reasons) - 1} others of {tried}."
-        if len(reasons) == 1 and len(explanation.published) > 1:
-            return f"Reason found: {reason}"
-        return f"Possible reason found: {reason}"
-    if _is_of_ties(explanation):
+    reasons = _reasons(explanation)
+    if reasons and not _is_chance_likelier(explanation):
+        return f"{_hedge(explanation)}: {_reason(explanation)}"
+    if not reasons and _is_of_ties(explanation):
         return f"Possible reason found: {_unstable(explanation)}"
     if _may_be_chance(explanation):
         numbers = "the published number lies"
         if len(explanation.published) > 1:
             numbers = "all published numbers lie"
-        return f"Chance may be the reason: {numbers} within the {_intervals(explanation)}."
+        chance = f"Chance may be the reason{_cannot_tell(explanation)}"
+        return f"{chance}: {numbers} within the {_intervals(explanation)}."
     return f"No reason found {_searched(explanation)}."
+
+
+def _also(explanation: Explanation) -> Iterator[str]:
+    """Name the variant that gives the numbers where chance is the likelier reason."""
+    is_measured = any(reference.reproduces for reference in explanation.references)
+    if _reasons(explanation) and not is_measured and _is_chance_likelier(explanation):
+        yield f"Also possible: {_reason(explanation)}"
+
+
+def _reasons(explanation: Explanation) -> list[Variant]:
+    """The variants that give the published numbers, those of the fewest differences first."""
+    return [variant for variant in explanation.reproducing if variant.differences]
+
+
+def _reason(explanation: Explanation) -> str:
+    """The first variant that gives the published numbers, and how many others do."""
+    reasons = _reasons(explanation)
+    tried = counted(len(explanation.tried), "variant")
+    reason = f"{'; '.join(reasons[0].differences)} {_gives(explanation)}"
+    others = len(reasons) - 1
+    if others == 0:
+        return f"{reason} (the only one of {tried})."
+    if others == 1:
+        return f"{reason}, as does 1 other of {tried}."
+    return f"{reason}, as do {others} others of {tried}."
+
+
+def _is_matched_by_chance(explanation: Explanation) -> bool:
+    """Whether variants of as few differences as the first reason match many numbers nearby."""
+    differences = len(_reasons(explanation)[0].differences)
+    return explanation.by_chance[differences] > BY_CHANCE
+
+
+def _is_chance_likelier(explanation: Explanation) -> bool:
+    """Whether chance alone may be the reason, and variants match many numbers nearby."""
+    return _may_be_chance(explanation) and _is_matched_by_chance(explanation)
+
+
+def _hedge(explanation: Explanation) -> str:
+    """How sure it is that the variant that gives the numbers is the reason."""
+    reasons = _reasons(explanation)
+    is_one_of_several = len(reasons) > 1 or len(explanation.published) == 1
+    is_combined = len(reasons[0].differences) > 1
+    if is_one_of_several or (is_combined and _is_matched_by_chance(explanation)):
+        return "Possible reason found"
+    return "Reason found"
+
+
+def _cannot_tell(explanation: Explanation) -> str:
+    """That so few seeds or images give intervals in which nearly any number lies; "" for more."""
+    few = []
+    sampled = explanation.sampled[0]
+    if len(sampled.seeds) == NO_SEEDS:
+        few.append("two seeds")
+    if sampled.images < NO_IMAGES:
+        few.append(counted(sampled.images, "image"))
+    if not few:
+        return ""
+    return f", but {' and '.join(few)} cannot tell"
 
 
 def _gives(explanation: Explanation) -> str:
@@ -459,7 +514,11 @@ def _unexplained(explanation: Explanation, what: str) -> str:
     off = f"{distance} off"
     if len(explanation.published) > 1:
         off = f"at most {distance} off"
-    said.append(f"The nearest of {counted(len(explanation.tried), 'variant')} is {off}.")
+    tried = len(explanation.tried)
+    if tried == 1:
+        said.append(f"The only variant is {off}.")
+    elif tried > 1:
+        said.append(f"The nearest of {tried} variants is {off}.")
     if explanation.is_pruned:
         said.append(
             "Two that both change the ranking were tried only where their effects add up to nearly "

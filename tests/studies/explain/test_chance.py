@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -14,8 +15,8 @@ from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import Interval, intervals
 from pipeline.foundation.evaluation.statistics.wilson import of_mean_share
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.explain import explain
-from pipeline.judge.explain.explained import Sampled
+from pipeline.judge.explain import explain, explained
+from pipeline.judge.explain.explained import Sampled, Variant
 from pipeline.judge.explain.printed import Printed
 
 IMAGES = 120
@@ -116,6 +117,52 @@ def test_it_says_first_whether_chance_alone_may_be_the_reason() -> None:
         assert said.count(f", measured {measured:.1f} [") == (sentence == far)
         # One matrix says nothing of other seeds.
         assert said.count(seeds) == (sentence == far)
+
+
+def test_the_first_line_is_what_is_likeliest() -> None:
+    """Where variants match many random numbers nearby, chance is named before the variant that
+    gives the numbers; several differences are then no certain reason either.
+    """
+    one = ("a difference",)
+    two = ("a difference", "another")
+    near = explain(drawn()[:40, :200], "i2t_R@1=50,t2i_R@1=25", most=1)
+    far = explain(drawn()[:40, :200], "i2t_R@1=90,t2i_R@1=80", most=1)
+    chance = "Chance may be the reason: all published numbers lie within"
+    also = "Also possible: a difference; another gives both numbers (the only one of 1 variant)."
+    for of_numbers, differences, by_chance, first_line, says_also in (
+        (near, two, 0.72, chance, True),
+        (near, one, 0.72, chance, False),
+        (near, two, 0.04, "Reason found: a difference; another gives both", False),
+        (near, one, 0.04, "Reason found: a difference gives both", False),
+        (far, two, 0.11, "Possible reason found: a difference; another gives both", False),
+        (far, one, 0.11, "Reason found: a difference gives both", False),
+        (far, two, 0.04, "Reason found: a difference; another gives both", False),
+    ):
+        shares = [0.0] * len(differences) + [by_chance]
+        numbers = tuple(printed.number for printed in of_numbers.published)
+        variants = (*of_numbers.references, Variant(differences, numbers, Decimal(0), 2, ""))
+        found = replace(of_numbers, variants=variants, by_chance=tuple(shares))
+        case = (numbers, differences, by_chance)
+        for said in (str(found), explained.to_markdown(found)):
+            said = " ".join(said.split())
+            assert said.startswith(first_line), case
+            assert (also in said) == says_also, case
+            assert ("Also possible: a difference" in said) == (first_line == chance), case
+
+
+def test_two_seeds_and_few_images_cannot_tell() -> None:
+    few = drawn()[:4, :20]
+    seeds = [drawn(seed)[:40, :200] for seed in range(3)]
+    for scores, unable in (
+        (few, ", but 4 images cannot tell"),
+        (few[:1, :5], ", but 1 image cannot tell"),
+        (seeds[:2], ", but two seeds cannot tell"),
+        ([few, few + 1], ", but two seeds and 4 images cannot tell"),
+        (seeds, ""),
+        (seeds[0], ""),
+    ):
+        said = str(explain(scores, "t2i_R@1=32.1", most=1))
+        assert " ".join(said.split()).startswith(f"Chance may be the reason{unable}: the published")
 
 
 def test_several_numbers_have_joint_intervals_and_each_is_named_once() -> None:
