@@ -27,6 +27,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
     from pipeline.foundation.manifest import Manifest
     from pipeline.foundation.settings import AnySettings
+    from pipeline.judge.tables.text import Strong
     from pipeline.run.provenance.results import EvaluateRequest
 
 
@@ -202,7 +203,7 @@ def print_numbers(
         is_table: Whether text is one table of all systems.
     """
     if output == "text" and is_table and not beside:
-        text = evaluated.to_table(results, terminal.strong, terminal.width(sys.stdout))
+        text = evaluated.to_table(results, _strong(), terminal.width(sys.stdout))
     elif output in ("text", "verbose") and not beside:
         text = evaluated.to_text(results)
     elif output == "json":
@@ -214,6 +215,13 @@ def print_numbers(
     else:
         text = _rows(results, output, settings, beside)
     terminal.echo(text)
+
+
+def _strong() -> Strong:
+    """What writes a bold number on standard output; `str` where nothing is bold there."""
+    if terminal.has_colour(sys.stdout):
+        return terminal.strong
+    return str
 
 
 def _json(results: evaluated.Results) -> str:
@@ -235,9 +243,11 @@ def _rows(
     from pipeline.judge.tables.fitting import Paper
     from pipeline.run.report import rows  # and with them the papers' tables
 
-    table = rows.table(results, beside)
+    strong = _strong()
     if output == "text":
-        return rows.to_text(table, terminal.strong)
+        table = rows.table(results, beside, shows_bold=strong is not str)
+        return rows.to_text(table, strong)
+    table = rows.table(results, beside)
     if output == "csv":
         return to_csv(table).rstrip("\n")
     how = settings.typesetting

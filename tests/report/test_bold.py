@@ -115,7 +115,7 @@ def test_a_single_run_has_all_tested_by_images_unless_it_is_never_bold() -> None
         # Over images many lose by the second; over two seeds its mean could be any.
         is_bold = emphasis.bold({0: Decimal(9), 1: Decimal(8)}, tested)
         assert is_bold == ({0} if competes else set())
-        assert said in emphasis.said()
+        assert said in emphasis.lettered()
 
 
 @pytest.mark.parametrize(

@@ -350,5 +350,28 @@ def test_one_row_and_rows_that_all_tie_have_no_bold(
         for form in ((), ("--latex",), ("--markdown",)):
             _, out, _ = pipeline("evaluate", *named, "--captions-per-image", "2", *form)
             assert not re.search(r"\x1b\[1m|\\bfseries|\*\*", out), (named, form)
-            is_said = "No bold where that is all of them" in " ".join(out.split())
-            assert is_said == (len(named) > 1), form
+            assert "Bold" not in out, (named, form)
+
+
+def test_what_is_bold_is_said_where_it_is_shown(pipeline: Any, tmp_path: Path) -> None:
+    files = []
+    for place, scores in enumerate(matrices()[::3]):
+        np.save(tmp_path / f"{place}.npy", scores)
+        files.append(tmp_path / f"{place}.npy")
+    beside = ("--beside", "flickr30k:VSE∞ RG")
+    np.save(tmp_path / "whole.npy", np.eye(1000).repeat(5, 1))
+    for arguments in (
+        (*files, "--captions-per-image", "2"),
+        (tmp_path / "whole.npy", *beside),
+    ):
+        for environment, form, is_said in (
+            ({"NO_COLOR": "1"}, (), False),
+            ({"FORCE_COLOR": "1"}, (), True),
+            ({"NO_COLOR": "1"}, ("--markdown",), True),
+        ):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.delenv("NO_COLOR", raising=False)
+                for name, value in environment.items():
+                    patch.setenv(name, value)
+                _, out, _ = pipeline("evaluate", *arguments, *form)
+            assert ("Bold" in out) == is_said, (arguments, environment, form)

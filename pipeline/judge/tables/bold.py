@@ -105,7 +105,7 @@ class Emphasis:
         self._chances: dict[tuple[bool, tuple[tuple[str, ...], ...]], Floats] = {}
         # How columns were tested, in words.
         self._tests_used: set[str] = set()
-        # Whether numbers that competed were tested.
+        # Whether columns with bold numbers were tested.
         self._were_tested: set[bool] = set()
         # Whether a number is bold and a higher one of its column is not.
         self._is_out_of_order = False
@@ -125,13 +125,13 @@ class Emphasis:
             return set()
         tests = self._tests(tested)
         is_tested = tests is not None and numbers.keys() <= tests.systems.keys()
-        self._were_tested.add(is_tested)
         if tests is not None and is_tested:
             bold_rows = tests.not_worse(numbers)
         else:
             bold_rows = _best_as_printed(numbers, less_is_better)
         if len(bold_rows) == len(numbers):
             return set()
+        self._were_tested.add(is_tested)
         least_bold = min(numbers[row] for row in bold_rows)
         others = numbers.keys() - bold_rows
         if is_tested and any(numbers[row] > least_bold for row in others):
@@ -206,7 +206,7 @@ class Emphasis:
         )
 
     def said(self, best: str = OF_A_COLUMN, published: "Emphasis | None" = None) -> str:
-        """The caption's sentences on what is bold; "" where no two numbers compete.
+        """The caption's sentences on what is bold; "" where nothing is.
 
         best: what is the best of what. published: the bold numbers of the published rows above.
         """

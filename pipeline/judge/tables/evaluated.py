@@ -86,7 +86,8 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     """Write one text table for each split, pool and protocol: a row for each system, the largest
     RSUM first.
 
-    strong: writes a bold number. width: the terminal's, None for any.
+    strong: writes a bold number; what is bold is not said where it is `str`, which shows nothing.
+    width: the terminal's, None for any.
     """
     pools: dict[str, list[tuple[str, Mapping[str, Any]]]] = defaultdict(list)
     for system, numbers in results:
@@ -100,7 +101,8 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         lines.append(wrapped(pool_title[:1].upper() + pool_title[1:]))
         panel = _panel(systems)
         lines += text.to_text(panel, strong, width)
-        lines += [wrapped(note.text, "  ") for note in panel.notes]
+        if strong is not str:
+            lines += [wrapped(note.text, "  ") for note in panel.notes]
         lines += [wrapped(line, "  ") for line in _noted(results_of_pool)]
         lines.append("")
         has_spread = has_spread or any(numbers.get("spread") for _, numbers in systems)

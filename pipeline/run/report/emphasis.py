@@ -23,6 +23,7 @@ class Rule:
     best: str = OF_A_COLUMN  # what the best is called in the caption
     # Whether rows compete within their section and group alone, and have the group's colour.
     in_groups: bool = False
+    is_said: bool = True  # whether captions say what is bold
 
     def __call__(
         self, rows: Sequence[ResultRow], columns: Sequence[Column], emphasis: Emphasis
@@ -57,6 +58,8 @@ class Rule:
 
     def said(self, columns: Sequence[Column], published: Emphasis, measured: Emphasis) -> str:
         """Say in a caption what is bold."""
+        if not self.is_said:
+            return ""
         best = self.best
         if all(column.less_is_better for column in columns):
             best = best.replace("best", "least")

@@ -36,12 +36,13 @@ SHEET = RetrievalTable(
 )
 
 
-def table(results: Results, beside: str | None = None) -> Table:
+def table(results: Results, beside: str | None = None, shows_bold: bool = True) -> Table:
     """Make a row of each result, in a panel for each test set and protocol.
 
     beside: the benchmark whose published rows are shown above, and by whose protocol all results
         are measured; alone, or with the methods whose rows these are, "flickr30k:VSE∞,VSE+2AD
         BERT".
+    shows_bold: whether bold numbers can be told from others, and the caption says what they are.
     """
     published_benchmark = None
     printed: list[ResultRow] = []
@@ -61,7 +62,8 @@ def table(results: Results, beside: str | None = None) -> Table:
             test_set = published_benchmark.test_set
             data_set = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
         columns = replace(SHEET.columns, blocks=((test_set, ""),))
-        sheet = replace(SHEET, data=data_set, columns=columns)
+        rule = replace(SHEET.emphasis, is_said=shows_bold)
+        sheet = replace(SHEET, data=data_set, columns=columns, emphasis=rule)
         rows = []
         for system, numbers in evaluated.over_seeds(results_of_pool):
             method = system or numbers.get("system") or "Ours"
@@ -75,7 +77,7 @@ def table(results: Results, beside: str | None = None) -> Table:
             header = RowHeader((method,), competes=contender.competes)
             rows.append(ResultRow(header, cells, tested=tested))
         notes = list(_notes(results_of_pool))
-        if not all(row.header.competes for row in rows):
+        if shows_bold and not all(row.header.competes for row in rows):
             notes.append(Note(NEVER_BOLD))
         panel = sheet.panel(printed, Measured(rows, notes), doubts)
         _, first_result = results_of_pool[0]
