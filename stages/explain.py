@@ -34,10 +34,11 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     if options.encoder is not None:
         embedded_again = partial(cut_captions.open_encoder, options.encoder)
     title, places = named_systems.named(paths, settings, options.scores, options.dataset)
+    columns = replace(options.columns, judgements=options.truth.qrels)
     first = Source(
         *places[0],
         paths,
-        options.columns,
+        columns,
         options.normalise,
         options.truth,
         folder,

@@ -261,6 +261,7 @@ def test_judgements_and_formats(pipeline: Any, project: np.ndarray) -> None:
         "\n".join(f"{caption} 0 {(caption // 5 + 1) % 80} 1" for caption in range(400))
     )
     given = ("explain", "s.npy", "--published", "t2i_R@10=50.0,RSUM=300.0", "--most", "1")
+    given = (*given, "--captions-per-image", "5")
     for form in ((), ("--markdown",)):
         code, out, err = pipeline(*given, "--qrels", "j.txt", *form, "--rows", "3")
         assert code == 0, err
@@ -301,6 +302,87 @@ def test_bad_numbers_and_files_are_one_line(
     assert "needs the captions' texts; give --manifest" in refused(
         "explain", "five.npy", "--published", "R@1=37", "--same-text", "positive"
     )
+
+
+def test_lists_of_the_best_are_searched_as_far_as_they_go(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """Runs of one direction and of both, by captions in order and by judgements."""
+    owner = np.repeat(np.arange(12), 5)
+    pictures = rng.normal(size=(12, 4))
+    # Whole numbers have ties
+    scores = np.round(pictures @ (pictures[owner] + rng.normal(size=(60, 4))).T)
+    of_caption = [
+        f"caption:{c} Q0 image:{i} 1 {scores[i, c]} x" for c in range(60) for i in range(12)
+    ]
+    of_image = [
+        f"image:{i} Q0 caption:{c} 1 {scores[i, c]} x" for c in range(60) for i in range(12)
+    ]
+    for name, lines in (
+        ("t2i.trec", of_caption),
+        ("i2t.trec", of_image),
+        ("both.trec", of_caption + of_image),
+        # As many as are listed of each caption, and not the right one of all
+        ("short.trec", [line for line in of_caption if f"image:{rng.integers(12)} " not in line]),
+    ):
+        (tmp_path / name).write_text("\n".join(lines))
+    next_image = (owner + 1) % 12
+    for name, right in (("own.qrels", owner), ("next.qrels", next_image)):
+        pairs = [f"caption:{c} 0 image:{i} 1" for c, i in enumerate(right)]
+        pairs += [f"image:{i} 0 caption:{c} 1" for c, i in enumerate(right)]
+        (tmp_path / name).write_text("\n".join(pairs))
+    above = (scores > scores[owner, np.arange(60)]).sum(0)
+    best_order = f"t2i_R@1={100 * (above == 0).mean():.2f}"
+    first_caption = f"t2i_R@1={100 * (above[::5] == 0).mean():.2f}"
+    above_next = (scores > scores[next_image, np.arange(60)]).sum(0)
+    of_next = f"t2i_R@1={100 * (above_next == 0).mean():.2f}"
+    best_of_image = np.array([scores[i, owner == i].max() for i in range(12)])
+    above_of_image = (scores * (owner != np.arange(12)[:, None]) > best_of_image[:, None]).sum(1)
+    best_of_images = f"i2t_R@1={100 * (above_of_image == 0).mean():.2f}"
+    in_order = ("--captions-per-image", "5", "--ties", "pessimistic")
+    judged = ("--qrels", "own.qrels", "--ties", "pessimistic")
+    best = "ties in the best order"
+    for run, truth, published_number, reason in (
+        ("t2i.trec", in_order, best_order, best),
+        ("t2i.trec", judged, best_order, best),
+        ("t2i.trec", judged, best_order.removeprefix("t2i_"), best),
+        ("both.trec", in_order, best_order, best),
+        ("both.trec", judged, best_order, best),
+        ("i2t.trec", in_order, best_of_images, best),
+        ("i2t.trec", judged, best_of_images, best),
+        ("both.trec", judged, best_of_images, best),
+        (
+            "t2i.trec",
+            ("--captions-per-image", "5", "--ties", "optimistic"),
+            first_caption,
+            "only the first caption of each image",
+        ),
+        ("both.trec", ("--qrels", "next.qrels", "--ties", "optimistic"), of_next, "measured"),
+        ("both.trec", in_order, "RSUM=3", ""),
+        ("both.trec", judged, "i2t_MeanR=50,t2i_MedR=50", ""),
+        ("short.trec", in_order, "t2i_R@5=99", ""),
+    ):
+        code, out, err = pipeline(
+            "explain", run, *truth, "--published", published_number, "--most", "2", "--json"
+        )
+        assert code == 0, (run, truth, err)
+        found = json.loads(out)
+        reasons = [each["differences"] for each in found["variants"] if each["reproduces"]]
+        expected = [reason]
+        if reason == "measured":
+            expected = []
+        assert (expected in reasons) == bool(reason), (run, truth, published_number, reasons)
+        assert "vectors in float16" in found["not_tried"]["vectors"]
+        assert "scores in float16" in found["not_tried"]["every pair's score"]
+    for run, truth, published_number, said in (
+        ("t2i.trec", in_order, "i2t_R@1=3", "does not rank image → caption"),
+        ("t2i.trec", judged, "t2i_R@1=3,RSUM=30", "RSUM: t2i does not rank image → caption"),
+        ("i2t.trec", in_order, "t2i_MedR=3", "does not rank caption → image"),
+        ("short.trec", in_order, "t2i_MedR=3", "so that its ranks are not known"),
+        ("t2i.trec", (), "t2i_R@1=3", "name the --manifest or --qrels"),
+        ("both.trec,i2t.trec", in_order, "t2i_R@1=3", "does not rank caption → image"),
+    ):
+        assert said in refused("explain", run, *truth, "--published", published_number)
 
 
 def test_what_evaluate_says_of_scores_is_said(pipeline: Any, tmp_path: Path) -> None:

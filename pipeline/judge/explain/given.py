@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pipeline.foundation.evaluation.judgements.rows import same_text, texts_of
 from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, Ids, Relevance, Scores
+from pipeline.foundation.evaluation.retrieval.lists import Lists
 from pipeline.foundation.evaluation.retrieval.owners import numbered, renumbered
 from pipeline.foundation.evaluation.retrieval.placements import Placing
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection, Selection
@@ -20,6 +21,7 @@ from pipeline.judge.explain.differences import Measurement
 # The images of a fold where the protocol has none: COCO's "1K".
 FOLD = 1000
 
+WAYS = ("i2t", "t2i")
 # Lengths that differ by a smaller share are one: vectors may have been rounded to two bytes.
 EVEN = 0.01
 # Reads all choices of a measurement.
@@ -44,6 +46,8 @@ class Given:
     # Embeds captions cut at so many tokens: [C, D].
     embed: Callable[[int], np.ndarray] | None = None
     longest: int = 0  # how many tokens of the longest caption it reads
+    # Whether captions have images of their own; else `owner` has the first one that is right.
+    has_owners: bool = True
     fold: int = FOLD  # how many images a fold has
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
 
@@ -77,6 +81,21 @@ class Given:
             if np.ptp(lengths) > EVEN * lengths.max():
                 return False
         return self.vectors is not None
+
+    @cached_property
+    def ways(self) -> tuple[str, ...]:
+        """The directions that every seed ranks: lists of the best may be of one."""
+        ways: tuple[str, ...] = WAYS
+        for seed in self.seeds:
+            if isinstance(seed.scores, Lists):
+                listed = seed.scores.listed
+                ways = tuple(way for way in ways if way in listed)
+        return ways
+
+    @cached_property
+    def is_listed(self) -> bool:
+        """Whether scores are lists of each query's best candidates alone."""
+        return any(isinstance(seed.scores, Lists) for seed in self.seeds)
 
     @property
     def seeds(self) -> tuple["Given", ...]:
@@ -132,11 +151,30 @@ class Given:
             return "vectors"
         if wanted.rescored and isinstance(self.scores, PerDirection | Placing):
             return "one matrix of scores"
+        if self.is_listed and self._needs_all(wanted):
+            return "every pair's score"
+        if len(self.ways) < len(WAYS) and wanted.directions != "own":
+            return "both directions"
+        if wanted.right == "own" and not self.has_owners:
+            return "captions' own images"
         if self.captions is None and wanted.right in ("equal", "merged"):
             return "the captions' texts"
         if wanted.right not in ("own", "equal", "merged") and wanted.right not in self.judged:
             return "judgements"
         return ""
+
+    def _needs_all(self, wanted: Measurement) -> bool:
+        """Whether a measurement asks for scores that lists of the best may not have.
+
+        Among fewer candidates, those behind the listed ones are among the best, too.
+        """
+        if wanted.scores != "given" or wanted.joined or wanted.ties in ("first", "last"):
+            return True
+        effective = self._effective(wanted)
+        if effective.hits != "any" or effective.folds is not None or not effective.unpaired:
+            return True
+        has_fewer_captions = effective.captions is not None or wanted.right == "merged"
+        return has_fewer_captions and "i2t" in self.ways
 
     def is_idle(self, wanted: Measurement, protocol: Measurement) -> bool:
         """Whether a choice in which a measurement differs from the protocol's cannot be made here,

@@ -22,7 +22,7 @@ from pipeline.foundation.evaluation.retrieval import (
 )
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
-from pipeline.foundation.evaluation.retrieval.placements import Placements
+from pipeline.foundation.evaluation.retrieval.placements import Placements, Placing
 from pipeline.foundation.evaluation.retrieval.positions import by_position
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection
@@ -30,12 +30,11 @@ from pipeline.foundation.evaluation.statistics.wilson import Interval
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.arrays import multiplied, read, rounded
 from pipeline.judge.explain.differences import CORRECTIONS, Measurement
-from pipeline.judge.explain.given import Given
+from pipeline.judge.explain.given import WAYS, Given
 from pipeline.judge.systems.rescoring import RESCORERS
 from pipeline.judge.systems.rescoring.bank import of_test
 
 Progress: TypeAlias = Callable[[int, int], object]
-WAYS = ("i2t", "t2i")
 # The recalls in a sum are rounded to so many decimals.
 DECIMALS = 1
 # By what the sum of six recalls is divided.
@@ -159,8 +158,7 @@ class Measuring:
     def _number(self, wanted: Measurement, metric: Metric, way: str, folds: list[Fold]) -> float:
         if wanted.directions == "mean" and metric.summed is None:
             own = replace(wanted, directions="own")
-            of_ways = [self.number(own, metric, each_way) or 0.0 for each_way in WAYS]
-            return float(np.mean(of_ways))
+            return float(np.mean([self._known(own, metric, each_way) for each_way in WAYS]))
         if isinstance(metric, RSum):
             return self._sum_of_recalls(wanted, metric, way)
         if wanted.fold is not None:
@@ -171,8 +169,17 @@ class Measuring:
             way = WAYS[way == WAYS[0]]
         return float(np.mean([self._of_fold(wanted, metric, way, fold) for fold in folds]))
 
+    def _known(self, wanted: Measurement, metric: Metric, way: str) -> float:
+        """A metric of a direction; NaN where it cannot be measured."""
+        number = self.number(wanted, metric, way)
+        if number is None:
+            return np.nan
+        return number
+
     def _of_fold(self, wanted: Measurement, metric: Metric, way: str, fold: Fold) -> float:
-        """A metric of one direction of one fold."""
+        """A metric of one direction of one fold; NaN where lists of the best do not tell it."""
+        if not fold.tells(metric, way):
+            return np.nan
         # Folds are kept, so that no other one has the identity of one of them.
         fold_key = (id(fold), metric, way, wanted.averaged, wanted.from_zero, wanted.median)
         if fold_key not in self._of_folds:
@@ -203,7 +210,7 @@ class Measuring:
             divisor = metric.summed
         recalls = []
         for direction, k in product(ways, RECALLS):
-            recalls.append(self.number(wanted, Hit(k), direction) or 0.0)
+            recalls.append(self._known(wanted, Hit(k), direction))
         if wanted.sum_of_rounded:
             recalls = [round(recall, DECIMALS) for recall in recalls]
         return sum(recalls) / divisor
@@ -264,6 +271,8 @@ def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str]
         if is_tied:
             fold = Fold.of(ranks, ties)
         yield ("any", ties), fold
+    if isinstance(scores, Placing):
+        return  # lists of the best lack what is tied with a right candidate but not listed
     for ties in ("first", "last"):
         if not is_tied:
             yield ("any", ties), fold

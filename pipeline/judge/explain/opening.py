@@ -62,17 +62,23 @@ class Source:
     def open(self) -> "Opened":
         """Open the scores."""
         systems, split = self._systems()
-        system = systems[split]
+        manifest = self._manifest(systems[split])
+        judgements = self._judged(systems[split], manifest)
+        system, has_owners = _with_owners(systems[split], judgements)
+        systems[split] = system
         rules = self.rules or self._fitting(system)
         fold = fold_of(rules, system.shape[0], FOLD)
-        manifest = self._manifest(system)
         pools = {
             name: self._given(system_of_split, manifest, fold)
             for name, system_of_split in systems.items()
         }
         embed, longest = self._embed(pools[split])
         pool = replace(
-            pools[split], judged=self._judged(system, manifest), embed=embed, longest=longest
+            pools[split],
+            judged=judgements,
+            embed=embed,
+            longest=longest,
+            has_owners=has_owners,
         )
         pools[split] = pool
         if ALL in systems and split != ALL:
@@ -185,6 +191,18 @@ class Source:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
         return judgements
+
+
+def _with_owners(
+    system: System, judgements: Mapping[str, Callable[[], Relevance]]
+) -> tuple[System, bool]:
+    """The system, and whether its captions have images of their own; where judgements alone say
+    what is right, each caption has the first image that they give it.
+    """
+    if "qrels" not in judgements or (system.caption_image >= 0).any():
+        return system, True
+    relevance = judgements["qrels"]()
+    return replace(system, caption_image=relevance.owner, relevance=relevance), False
 
 
 def of_seeds(seeds: Sequence[Opened], title: str = "") -> Opened:

@@ -9,8 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pipeline.foundation.evaluation.metrics import TASKS
 from pipeline.foundation.evaluation.metrics.kinds import Hit, RSum
 from pipeline.foundation.evaluation.retrieval import Protocol
+from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import (
     DIFFERENCES,
     FAMILIES,
@@ -27,8 +29,8 @@ from pipeline.judge.explain.explained import (
     Shown,
     Variant,
 )
-from pipeline.judge.explain.given import Given
-from pipeline.judge.explain.measuring import WAYS, Measuring, Progress
+from pipeline.judge.explain.given import WAYS, Given
+from pipeline.judge.explain.measuring import Measuring, Progress
 from pipeline.judge.explain.printed import Printed, with_direction
 from pipeline.judge.tables.published import PublishedRow
 
@@ -64,15 +66,16 @@ def search(
     given = splits[base.split]
     rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
     measuring = Measuring(splits)
+    ways = _ways(measuring, base, published)
     notes: list[str] = []
     if row is not None:
         notes = [doubt.note for doubt in row.doubts]
-    if _are_fractions(measuring, base, published):
+    if _are_fractions(measuring, base, published, ways):
         published = [printed.in_percent() for printed in published]
         numbers = ", ".join(map(str, published))
         notes.append(f"The published numbers are read as fractions, in percent {numbers}.")
     known, not_tried = _possible(splits, base, published)
-    searches = _searches(measuring, base, published)
+    searches = [_Search(measuring, base, published, way) for way in ways]
     _try(searches, known, most, progress)
     variants: list[Variant] = []
     for of_way in searches:
@@ -103,14 +106,16 @@ def search(
     )
 
 
-def _are_fractions(measuring: Measuring, base: Measurement, published: Sequence[Printed]) -> bool:
+def _are_fractions(
+    measuring: Measuring, base: Measurement, published: Sequence[Printed], ways: Sequence[str]
+) -> bool:
     """Whether all shares may be from 0 to 1, and each measured one is nearer to a hundred times the
     published one than to itself.
     """
     shares = [printed for printed in published if printed.metric.is_share]
     if not shares or not all(printed.may_be_fraction for printed in shares):
         return False
-    for way in WAYS:
+    for way in ways:
         for printed in with_direction(shares, way):
             measured = measuring.number(base, printed.metric, printed.direction)
             if measured is None or measured <= FRACTION * float(printed.number):
@@ -118,14 +123,34 @@ def _are_fractions(measuring: Measuring, base: Measurement, published: Sequence[
     return True
 
 
-def _searches(
-    measuring: Measuring, base: Measurement, published: Sequence[Printed]
-) -> list["_Search"]:
-    """A search for each direction that the published numbers may be of."""
+def _ways(measuring: Measuring, base: Measurement, published: Sequence[Printed]) -> tuple[str, ...]:
+    """The directions that numbers which do not say theirs may be of, ("",) where all say it.
+
+    Raises:
+        InputError: If a number is of a direction that is not ranked, or its ranks are not listed.
+    """
+    given = measuring.splits[base.split]
     ways: tuple[str, ...] = ("",)
-    if any(number.is_open for number in published):
-        ways = WAYS
-    return [_Search(measuring, base, published, way) for way in ways]
+    if any(printed.is_open for printed in published):
+        ways = given.ways
+    for printed in chain.from_iterable(with_direction(published, way) for way in ways):
+        if measuring.number(base, printed.metric, printed.direction) is not None:
+            continue
+        needed: tuple[str, ...] = WAYS
+        if printed.direction:
+            needed = (printed.direction,)
+        missing = [TASKS[way] for way in needed if way not in given.ways]
+        if missing:
+            raise InputError(
+                f"--published {printed.name}: {given.name} does not rank {' nor '.join(missing)}; give "
+                "numbers of the direction that it ranks, or scores of both"
+            )
+        raise InputError(
+            f"--published {printed.name}: {given.name} lists each query's best candidates alone, not "
+            "every right one, so that its ranks are not known; give numbers such as R@1, or a matrix "
+            "or vectors"
+        )
+    return ways
 
 
 def beside_measured(
