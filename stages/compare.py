@@ -50,6 +50,7 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
         named.append(places)
     named_systems.refuse_stale(paths, settings, chain(*named), dataset)
     titles, named = _each_once(titles, named)
+    named_systems.refuse_shared_titles(titles)
     groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     _refuse_equal(named)
     protocols = _protocols(paths, dataset, [*chain(*groups)])

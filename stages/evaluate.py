@@ -128,7 +128,8 @@ def _refuse_for_seeds(options: EvaluateOptions) -> None:
     writes_one = options.run or options.save_qrels or options.card
     if needs_one or writes_one:
         raise InputError(
-            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds"
+            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds: each FILE needs "
+            "a call of its own"
         )
 
 
@@ -209,6 +210,7 @@ def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_
     """The files of all systems, those of several seeds one after another."""
     names = named_systems.expanded(paths.root, systems)
     groups = [named_systems.named(paths, settings, name) for name in names]
+    named_systems.refuse_shared_titles(title for title, _ in groups)
     of_all = chain.from_iterable(places for _, places in groups)
     named_systems.refuse_stale(paths, settings, of_all)
     rows = []

@@ -111,6 +111,18 @@ def named(
     return title, places
 
 
+def refuse_shared_titles(titles: Iterable[str]) -> None:
+    """Check that no two systems are called the same by their user."""
+    titles_before = set[str]()
+    for title in filter(None, titles):
+        if title in titles_before:
+            raise InputError(
+                f"{title}: is the title of two systems; different systems need different titles, and seeds of one are "
+                f"named together, {title}=FILE,FILE"
+            )
+        titles_before.add(title)
+
+
 def _divided(
     paths: Paths, settings: AnySettings, text: str, dataset: str | None
 ) -> tuple[str, str]:
@@ -200,6 +212,8 @@ def _seeds(paths: Paths, settings: AnySettings, dataset: str | None, name: str) 
 def unknown(name: str, dataset: str, store: Path, root: Path) -> InputError:
     """The error for what is neither a file nor a system."""
     refuse_model(root, name)
+    if (root / name).is_dir():
+        return InputError(f"{name}: is a folder, and holds no scores; name a file of scores")
     if re.search(r"\.[A-Za-z]{2,12}$", name):
         return InputError(f"{name}: no such file{similar(root / name)}")
     advice = similar(store) or "; make it with `pipeline score`, `ensemble` or `add`"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.judge.systems.scores.judged import Columns, Truth
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
-OF_ONE_FILE = declared.Scope("needs one FILE alone")
+OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
 OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
 WITHOUT_DISTRACTORS = declared.Scope(
     "cannot be given with --distractors, which enlarge the pool of a head's store"

@@ -70,6 +70,11 @@ def test_every_rows_own_name_names_it_alone(benchmark: str) -> None:
             "flickr30k:VSE∞ RG",
             "2 published rows are of it; name one by more words, such as: VSE∞ RG bigru (i2t_R@1=80.7",
         ),
+        ("flickr30k:vse infinity RG", "2 published rows are of it"),
+        (
+            "flickr30k:VSE ++ R bert x",
+            "no published row has 'VSE ++ R bert x'; the nearest: VSE++ ",
+        ),
         ("flickr30k:VSE2AD,VSE∞", "published rows are of it"),
         ("flickr30k", "published rows are of it"),
         (
@@ -84,3 +89,11 @@ def test_what_names_no_row_or_several_lists_them_with_numbers_to_type(
     with pytest.raises(InputError, match=r"^--published [^\n]*$") as refused:
         named_rows.one(asked, "--published")
     assert said in str(refused.value)
+
+
+def test_rows_whose_words_begin_with_what_was_typed_are_the_nearest() -> None:
+    for typed, methods in (("vse", ["VSE∞", "VSE++", "VSE+2AD"]), ("cvs", ["CVSE"])):
+        with pytest.raises(InputError) as refused:
+            named_rows.chosen(f"flickr30k:{typed}", "--beside")
+        rows = str(refused.value).partition("the nearest: ")[2].split("; ")
+        assert [row.split()[0] for row in rows[: len(methods)]] == methods

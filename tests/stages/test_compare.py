@@ -361,6 +361,12 @@ def test_what_cannot_be_compared_is_refused(refused: Callable[..., str]) -> None
     score("grid", manifest="n" * 64)
     assert "its manifest is" in refused("compare", REGION, GRID)
     np.save("a.npy", np.eye(3, 15))
+    np.save("b.npy", np.eye(3, 15))
+    Path("folder.npy").mkdir()
+    for command in ("evaluate", "compare"):
+        said = refused(command, "A=a.npy", "A=b.npy")
+        assert "A: is the title of two systems; different systems need different titles" in said
+        assert "folder.npy: is a folder" in refused(command, "folder.npy", "a.npy")
     assert "is named twice" in refused("compare", f"{REGION}-s0,{REGION}-s0", GRID)
     assert "leave out --manifest" in refused("compare", REGION, REGION, "--captions-per-image", "5")
     assert "has no ids, others have" in refused("compare", "a.npy", REGION)

@@ -19,6 +19,7 @@ LISTED = 3
 # The marks of Geigle et al.'s rows, as words of a name.
 MARKS = {"†": "literature", "‡": "own run"}
 # How ∞ and ++ are typed at the end of a word: VSEinf, vse_infty, vse_pp.
+APART = r"(?<=\w)\s+(?=(infinity|infty|inf|∞|pp|plusplus|\+\+)(\s|,|$))"  # VSE infinity, VSE ++
 TYPED = {r"[_-]?(infinity|infty|inf)$": "∞", r"[_-]?(pp|plusplus)$": "++"}
 
 
@@ -111,7 +112,7 @@ def chosen(name: str, option: str) -> list[NamedRow]:
     for method in filter(None, methods):
         matching_rows = _matching(rows, method)
         if not matching_rows:
-            nearest_rows = sorted(rows, key=lambda row: _likeness(row, method), reverse=True)
+            nearest_rows = _nearest(rows, method)
             raise InputError(
                 f"{option} {name}: no published row has {method!r}; the nearest: {_listed(nearest_rows)}"
             )
@@ -152,20 +153,41 @@ def _matching(rows: Sequence[NamedRow], method: str) -> list[NamedRow]:
     return exact_rows or [row for row in rows if asked_words <= _words(row.name)]
 
 
-def _likeness(row: NamedRow, method: str) -> float:
-    """How alike a method's words are to those of a row, each to its nearest: the sum of shares."""
+def _nearest(rows: Sequence[NamedRow], method: str) -> list[NamedRow]:
+    """The rows, those with the most alike words first; one of each method where no row has any of
+    the words.
+    """
+    nearest_rows = sorted(rows, key=lambda row: _likeness(row, method), reverse=True)
+    asked_words = _words(method)
+    if any(asked_words & _words(row.name) for row in rows):
+        return nearest_rows
+    first_of_method: dict[str, NamedRow] = {}
+    for row in nearest_rows:
+        first_of_method.setdefault(row.row.label, row)
+    return [*first_of_method.values()]
+
+
+def _likeness(row: NamedRow, method: str) -> tuple[int, float]:
+    """How many of a method's words begin a word of a row; and how alike they are to those of the
+    row, each to its nearest: the sum of shares.
+    """
+    words = _words(row.name)
+    beginnings = 0
     likeness = 0.0
     for asked_word in _words(method):
-        shares = [SequenceMatcher(None, asked_word, word).ratio() for word in _words(row.name)]
+        if any(word.startswith(asked_word) for word in words):
+            beginnings += 1
+        shares = [SequenceMatcher(None, asked_word, word).ratio() for word in words]
         likeness += max(shares)
-    return likeness
+    return beginnings, likeness
 
 
 def _words(text: str) -> frozenset[str]:
     """The words of a name, each in one spelling."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     without_latex = re.sub(r"[$\\{}]", "", plain)  # VSE$\infty$
-    return frozenset(map(_spelt, re.findall(r"[^\s(),:]+", without_latex)))
+    joined = re.sub(APART, "", without_latex)
+    return frozenset(map(_spelt, re.findall(r"[^\s(),:]+", joined)))
 
 
 def _spelt(word: str) -> str:
