@@ -1,5 +1,6 @@
 """Numbers as a paper prints them: what a user types after --published, or a published row."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import (
@@ -106,14 +107,16 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         its benchmark and words of its name, "flickr30k:VSE∞ RG bert", see `named_rows`.
     """
     if "=" in text:
-        numbers = [_one(part) for part in text.split(",") if part.strip()]
-        return _checked(numbers), None
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        _refuse_decimal_comma(parts)
+        return _checked(list(map(_one, parts))), None
     results_of_file = results_file.published(Path(text))
     if results_of_file:
         raise InputError(
             f"--published {text}: is a file of results; give its numbers, --published {results_of_file}"
         )
-    if ":" not in text:
+    is_benchmark = text.strip().lower() in named_rows.BENCHMARKS
+    if ":" not in text and not is_benchmark:
         raise InputError(
             f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
             f"published row such as {named_rows.EXAMPLE}"
@@ -125,6 +128,17 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         if printed_number is not None:
             numbers.append(Printed(parse(statistic.metric), statistic.direction, printed_number))
     return _checked(numbers), row
+
+
+def _refuse_decimal_comma(parts: Sequence[str]) -> None:
+    """Refuse a number whose digits after a comma are a part of their own."""
+    for before, after in pairwise(parts):
+        is_whole = re.search(r"= *\d+$", before)
+        if is_whole and re.fullmatch(r"\d+ *%?", after):
+            raise InputError(
+                f"--published {before},{after}: commas stand between numbers; write a decimal comma as "
+                f"a point, {before}.{after}"
+            )
 
 
 def _one(text: str) -> Printed:

@@ -102,6 +102,10 @@ def test_a_published_row() -> None:
         ("coco_5k:SCAN", "2 published rows are of it"),
         ("R@1=1e999999999", "is no number"),
         ("coco_5k:", "published rows are of it"),
+        ("Flickr30K", "published rows are of it; name one by more words, such as: "),
+        ("i2t_R@1=90.1,r@1 = 83,3", "a decimal comma as a point, r@1 = 83.3"),
+        ("R@1=83.1,3", "--published 3: expected NAME=NUMBER"),
+        ("R@1=83, 3%,RSUM=300", "a decimal comma as a point, R@1=83.3%"),
         ("i2t_R@1=5,R@0=3", "needs a cutoff"),
     ],
 )
