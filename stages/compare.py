@@ -214,16 +214,22 @@ def _drawn(
 def _write(
     picture: Drawing, files: Sequence[Path], settings: Settings, unwritten: Unwritten
 ) -> None:
-    """Write a figure into all files that are named, and say its caption."""
+    """Write a figure into all files that are named, and say what each file holds."""
     from pipeline.judge.figures import compared as figures  # and with it matplotlib
 
-    written = []
+    pictures = []
+    tables: dict[str, None] = {}
     for file in dict.fromkeys(files):
         with unwritten.of(file):
             figures.write(picture, file, settings.typesetting.figure_font)
-            written.append(str(file))
-    if written:
-        say(f"{', '.join(written)}: {picture.caption}")
+            numbers = figures.numbers_beside(file)
+            tables[str(numbers)] = None
+            if file != numbers:
+                pictures.append(str(file))
+    if pictures:
+        say(f"{', '.join(pictures)}: {picture.caption}")
+    if tables:
+        say(f"{', '.join(tables)}: {figures.NUMBERS}")
 
 
 @dataclass(frozen=True)

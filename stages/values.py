@@ -126,7 +126,7 @@ class OutputPath(FilePath):
 
     def check(self, place: Path) -> None:
         """Refuse a name of another kind, and a place that holds something else."""
-        if self.endings and place.suffix not in self.endings:
+        if self.endings and place.suffix.lower() not in self.endings:
             raise InputError(f"{place}: expected a name that ends in {' or '.join(self.endings)}")
         streams.refuse_occupied(place, self.kind)
 
@@ -140,7 +140,7 @@ class PicturePath(OutputPath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Refuse a CSV name that the command line uses for something else."""
         place = super().convert(value, param, ctx)
-        if ctx is not None:
+        if ctx is not None and place.suffix.lower() != ".csv":
             _refuse_shared(place.with_suffix(".csv"), self.writes, param, ctx)
         return place
 

@@ -505,6 +505,19 @@ def test_a_figure_holds_the_numbers_that_are_printed(
     assert Path("g.csv").read_bytes() == Path("f.csv").read_bytes()
     with Image.open("g.png") as image:
         assert image.width == round(300 * 12.1 / 2.54)
+    for file, said in {
+        "only.CSV": "only.CSV: A line for each system",
+        "whole.PNG": "whole.PNG: Recall at K of ",
+    }.items():
+        _, _, err = pipeline("compare", *systems, *options, file)
+        assert said in err
+        assert ("filled" in err) == file.endswith("PNG")
+    assert "\nwhole.csv: A line for each system" in err
+    with Image.open("whole.PNG") as image:
+        assert image.format == "PNG"
+    for numbers in ("only.CSV", "whole.csv"):
+        assert Path(numbers).read_text().startswith("shown,split,"), numbers
+    assert not Path("only.csv").exists()
     Path("ours.csv").write_text("kept")
     for file, said in {
         "f.jpg": "expected a name that ends in .pdf or .svg or .png or .csv",

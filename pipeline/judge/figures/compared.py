@@ -55,6 +55,11 @@ COLUMNS = (
     "holm",
 )
 HEADING = ",".join(COLUMNS)
+# What the CSV holds.
+NUMBERS = (
+    "A line for each system, direction and K from 1 to 10 (shown: recall), with its 95 % interval over images; "
+    "then one for each pair and metric (shown: difference), with its interval, p, and p after Holm's correction."
+)
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.
 ROWS_BESIDE = 10
@@ -107,7 +112,7 @@ def _check_place(file: Path) -> None:
     """Refuse a file without a folder, or with a CSV beside it that holds something else."""
     if not file.absolute().parent.is_dir():
         raise InputError(f"{file}: there is no folder {file.parent}; make it, or choose another")
-    numbers = file.with_suffix(".csv")
+    numbers = numbers_beside(file)
     if file == numbers or not numbers.exists():
         return
     if not numbers.is_file() or not regular.content(numbers).startswith(HEADING.encode()):
@@ -121,9 +126,17 @@ def write(picture: Drawing, file: Path, font: drawing.Font) -> None:
     """Write a figure by the ending of its file, and its numbers beside it, as CSV; or these
     alone.
     """
-    if file.suffix != ".csv":
+    numbers = numbers_beside(file)
+    if file != numbers:
         drawing.write(picture, file, font)
-    drawing.write_numbers(picture, file.with_suffix(".csv"))
+    drawing.write_numbers(picture, numbers)
+
+
+def numbers_beside(file: Path) -> Path:
+    """The CSV of a figure's numbers, which may be all that is written of it."""
+    if file.suffix.lower() == ".csv":
+        return file
+    return file.with_suffix(".csv")
 
 
 def draw(

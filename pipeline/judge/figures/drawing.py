@@ -206,11 +206,12 @@ def save(drawing: Drawing, folder: Path, name: str, font: Font = "sans") -> None
 
 def write(drawing: Drawing, file: Path, font: Font = "sans") -> None:
     """Write a drawing as a file of one of `PICTURES`, by its ending, with its font."""
-    metadata = {"Title": file.stem, **PICTURES[file.suffix]}
+    ending = file.suffix.lower()
+    metadata = {"Title": file.stem, **PICTURES[ending]}
     # On a full disk, matplotlib's own files end in errors that hide the disk's.
     content = io.BytesIO()
     with paper_style(font):
-        drawing.figure.savefig(content, format=file.suffix[1:], dpi=300, metadata=metadata)
+        drawing.figure.savefig(content, format=ending[1:], dpi=300, metadata=metadata)
     write_bytes(file, content.getvalue(), durable=False)
 
 

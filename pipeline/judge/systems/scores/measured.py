@@ -293,7 +293,7 @@ def write_query_tables(path: Path, tables: "list[pd.DataFrame]") -> None:
     for other in tables[1:]:
         whole = whole.merge(other, how="outer", on=keys, sort=False)
     with atomic.replacing(path) as partial:
-        if path.suffix == ".parquet":
+        if path.suffix.lower() == ".parquet":
             whole.to_parquet(partial, index=False)
         else:
             whole.rename(columns=cell).to_csv(partial, index=False)
