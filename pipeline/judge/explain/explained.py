@@ -65,7 +65,7 @@ class Sampled(NamedTuple):
     printed: Printed
     interval: Interval  # The measured number with its 95 % interval over images
     seeds: tuple[float, ...]  # The measured number of each seed
-    images: int  # How many are ranked
+    images: int  # Of how many images the queries are
     together: int  # How many numbers are published together
 
     @property

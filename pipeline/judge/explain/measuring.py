@@ -121,6 +121,19 @@ class Measuring:
             runs.append(self._folds[_ranking(of_seed)][wanted.hits, wanted.ties])
         return of_runs(metric, runs, way)
 
+    def images(self, wanted: Measurement, way: str) -> int:
+        """How many images the queries of a direction are drawn with, "" for both."""
+        of_seed = self.of_seeds(wanted)[0]
+        self.rank([of_seed])
+        ways: tuple[str, ...] = WAYS
+        if way:
+            ways = (way,)
+        count = 0
+        for fold in self._folds[_ranking(of_seed)][wanted.hits, wanted.ties]:
+            drawn_with = [fold.ranked(each_way).drawn_with for each_way in ways]
+            count += len(np.unique(np.concatenate(drawn_with)))
+        return count
+
     def _scores(self, wanted: Measurement) -> Scores | None:
         given = self.splits[wanted.split].seeds[wanted.seed or 0]
         with _unless_as_given(wanted):

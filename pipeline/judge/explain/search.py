@@ -157,8 +157,8 @@ def beside_measured(
     measuring: Measuring, base: Measurement, published: Sequence[Printed]
 ) -> Iterator[Sampled]:
     """Each published number beside the measured one and its interval."""
-    images = measuring.splits[base.split].images
     for printed in published:
+        images = measuring.images(base, printed.direction)
         interval = measuring.interval(base, printed.metric, printed.direction)
         of_seeds = []
         for measurement in measuring.of_seeds(base):

@@ -163,6 +163,10 @@ def test_two_seeds_and_few_images_cannot_tell() -> None:
     ):
         said = str(explain(scores, "t2i_R@1=32.1", most=1))
         assert " ".join(said.split()).startswith(f"Chance may be the reason{unable}: the published")
+    # Candidates without a query of theirs tell nothing.
+    owner = np.where(np.arange(200) < 20, np.arange(200) // 5, -1)
+    said = str(explain(seeds[0], "t2i_R@1=32.1", caption_image=owner, most=1))
+    assert said.startswith("Chance may be the reason, but 4 images cannot tell")
 
 
 def test_several_numbers_have_joint_intervals_and_each_is_named_once() -> None:
