@@ -11,7 +11,9 @@ import pytest
 
 from pipeline.foundation.evaluation.metrics import STATISTICS
 from pipeline.foundation.evaluation.metrics.base import nested
-from pipeline.judge.tables import compared
+from pipeline.foundation.manifest import drawn_splits
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.tables import compared, evaluated
 
 
 def contrast(
@@ -31,6 +33,19 @@ def contrast(
     }
     known = {"images": 20, "captions": 100, "protocol": "all", "over": ["images"]}
     return nested(dict.fromkeys(STATISTICS, row)) | known | more
+
+
+def test_one_image_is_said_in_the_singular() -> None:
+    for images, captions, said in (
+        (1, 5, "1 image x 5 captions"),
+        (1, 1, "1 image x 1 caption"),
+        (1000, 5000, "1000 images x 5000 captions"),
+    ):
+        pool = {"images": images, "captions": captions, "protocol": "all", "ties": "expected"}
+        for title in (compared.title(pool), evaluated.title("", pool)):
+            assert title == f"{said}, protocol all"
+    with pytest.raises(InputError, match=r"the annotations name 1 image or clip; training needs"):
+        drawn_splits.draw(["a.jpg"])
 
 
 def test_every_number_stands_below_its_heading() -> None:

@@ -17,8 +17,11 @@ def draw(files: Sequence[str]) -> dict[str, str]:
     needed = sum(FEWEST.values())
     if len(files) < needed:
         of_splits = ", ".join(f"{fewest} of them in {split}" for split, fewest in FEWEST.items())
+        what = "images or clips"
+        if len(files) == 1:
+            what = "image or clip"
         raise InputError(
-            f"the annotations name {len(files)} images or clips; training needs at least {needed}, "
+            f"the annotations name {len(files)} {what}; training needs at least {needed}, "
             f"{of_splits}"
         )
     order = np.random.default_rng(0).permutation(len(files))

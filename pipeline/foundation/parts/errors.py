@@ -88,6 +88,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{ending}"
 
 
+def sized(images: int, captions: int) -> str:
+    """The size of a pool: "1 image x 5 captions", "1000 images x 5000 captions"."""
+    sides = []
+    for number, noun in ((images, "image"), (captions, "caption")):
+        ending = "" if number == 1 else "s"
+        sides.append(f"{number} {noun}{ending}")
+    return " x ".join(sides)
+
+
 def few(names: Sequence[str]) -> str:
     """List the first names, and say how many more there are: "a, b, c and 2 more"."""
     listed = ", ".join(names[:FEW])

@@ -159,7 +159,7 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("other right answers", ("right",)),
     Family(
-        "folds", ("folds", "fold", "parts"), "{images} images are not several folds of one size"
+        "folds", ("folds", "fold", "parts"), "{images} cannot be cut into several folds of one size"
     ),
     Family("the order of ties", ("ties",)),
     Family(

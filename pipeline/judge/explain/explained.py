@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from pipeline.foundation.evaluation.metrics import TASKS, Statistic
 from pipeline.foundation.evaluation.statistics import Interval
 from pipeline.foundation.evaluation.statistics.wilson import quantile
-from pipeline.foundation.parts.errors import counted
+from pipeline.foundation.parts.errors import counted, sized
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.explain.printed import Printed
 from pipeline.judge.tables import markdown, text
@@ -268,7 +268,7 @@ def _as_dict(variant: Variant, statistics: list[str]) -> dict[str, Any]:
 def _title(explanation: Explanation) -> str:
     images, captions = explanation.shape
     published = ", ".join(map(str, explanation.published))
-    pool = f"{images} images x {captions} captions, protocol {explanation.protocol}"
+    pool = f"{sized(images, captions)}, protocol {explanation.protocol}"
     return f"{explanation.name}: {pool}; published: {published}"
 
 

@@ -19,7 +19,7 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.protocols import consecutive_captions
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.explain import printed
 from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.given import FOLD, Given
@@ -147,7 +147,7 @@ def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:
         raise InputError(f"fold: expected 1 or more images, received {otherwise}")
     if rules.folds > images:
         raise InputError(
-            f"protocol {rules.name}: {images} images cannot be cut into {rules.folds} folds of one size"
+            f"protocol {rules.name}: {counted(images, 'image')} cannot be cut into {rules.folds} folds of one size"
         )
     if rules.folds > 1:
         return images // rules.folds

@@ -12,7 +12,7 @@ import numpy as np
 from pipeline.foundation.evaluation.metrics import TASKS
 from pipeline.foundation.evaluation.metrics.kinds import Hit, RSum
 from pipeline.foundation.evaluation.retrieval import Protocol
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.explain.differences import (
     DIFFERENCES,
     FAMILIES,
@@ -252,7 +252,7 @@ def _families(
                 lacking.append(need)
         idle = ""
         if not tried and not lacking:
-            idle = family.idle.format(images=given.images, size=given.fold)
+            idle = family.idle.format(images=counted(given.images, "image"), size=given.fold)
         yield Coverage(family.words, tried, tuple(lacking), idle)
 
 

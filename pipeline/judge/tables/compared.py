@@ -13,6 +13,7 @@ from typing import Any
 
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import Contrast, in_letters, sufficient
+from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text
 from pipeline.judge.tables.table import Cell, Note, Panel, Table, grid, number, to_digits
@@ -216,7 +217,7 @@ def _title(statistic: Statistic) -> str:
 
 def title(contrast: Contrast) -> str:
     """Describe the pool and protocol of a comparison."""
-    pool = f"{contrast['images']} images x {contrast['captions']} captions"
+    pool = sized(contrast["images"], contrast["captions"])
     if "split" in contrast:
         pool = f"{contrast['split']} split, {pool}"
     if "language" in contrast:

@@ -18,7 +18,7 @@ from pipeline.foundation.evaluation.metrics.base import (
 from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.evaluation.statistics.intervals import of_mean
 from pipeline.foundation.files.left_out import by_reason
-from pipeline.foundation.parts.errors import counted
+from pipeline.foundation.parts.errors import counted, sized
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import text
 from pipeline.judge.tables.bold import NEVER_BOLD, Contender, Emphasis
@@ -220,7 +220,7 @@ def notes_on_pools(results: Results) -> list[str]:
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:
     """Say what was measured: the name, split, size of the pool, protocol and ties."""
-    pool_size = f"{numbers['images']} images x {numbers['captions']} captions"
+    pool_size = sized(numbers["images"], numbers["captions"])
     title_parts = [name]
     if numbers.get("split"):
         title_parts.append(f"{numbers['split']} split")

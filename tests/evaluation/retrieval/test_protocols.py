@@ -168,6 +168,8 @@ def test_folds_follow_the_map_not_the_position_of_captions() -> None:
         assert numbers.numbers == alone.numbers
     with pytest.raises(InputError, match="40 images cannot be cut into 7 folds"):
         evaluate(scores, owner, Protocol("sevenths", folds=7))
+    with pytest.raises(InputError, match="1 image cannot be cut into 7 folds"):
+        evaluate(scores[:1, :1], owner[:1] * 0, Protocol("sevenths", folds=7))
 
 
 def test_captions_of_no_image_are_candidates_in_every_fold() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.retrieval.blocks import Ids
 from pipeline.foundation.evaluation.retrieval.owners import numbered
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Protocol:
             )
         if self.folds < 1 or images % self.folds:
             raise InputError(
-                f"protocol {self.name}: {images} images cannot be cut into {self.folds} folds of one size"
+                f"protocol {self.name}: {counted(images, 'image')} cannot be cut into {self.folds} folds of one size"
             )
         counts = np.bincount(caption_image[caption_image >= 0], minlength=images)
         if self.unpaired == "refused":
@@ -165,7 +165,7 @@ def consecutive_captions(shape: tuple[int, int], captions_per_image: int = 5) ->
         if images == captions * captions_per_image:
             what = "the matrix is transposed, save one row an image"
         raise InputError(
-            f"{captions_per_image} captions for each of {images} images make "
+            f"{counted(captions_per_image, 'caption')} for each of {counted(images, 'image')} make "
             f"{images * captions_per_image} columns, received {captions}: {what}"
         )
     return np.repeat(np.arange(images), captions_per_image)

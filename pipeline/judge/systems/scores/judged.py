@@ -31,7 +31,7 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.files.left_out import SHARE
-from pipeline.foundation.parts.errors import InputError, counted, refusing
+from pipeline.foundation.parts.errors import InputError, counted, refusing, sized
 from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.made import OfGiven, Unknown
@@ -147,7 +147,7 @@ def _misfit(shape: tuple[int, int], expected: tuple[int, int], of: str, of_vecto
     if of_vectors:
         return f"{size} vectors, expected {images} of images and {captions} of captions ({of})"
     message = (
-        f"the matrix is {size}, expected {images} images x {captions} captions ({of}); rows are images, "
+        f"the matrix is {size}, expected {sized(images, captions)} ({of}); rows are images, "
         "columns captions"
     )
     if rows in expected and columns < captions:
