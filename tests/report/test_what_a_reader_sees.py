@@ -93,7 +93,7 @@ def test_a_measured_row_that_competes_with_none_is_not_bold(name: str) -> None:
 
 def test_the_caption_names_the_colours_that_are_there() -> None:
     both = system("sample", "all", features=SMALL) | system(
-        "sample", "all", recipe="vse_infty", features=SMALL
+        "sample", "all", recipe="vse_infty", features=SMALL, r1=60.0
     )
     wide = system("sample", "all", ensemble="RG", features={**SMALL, "grid": "grid8-small"})
     (panel,) = built("vse2ad_table1", both | wide, MEASURED).panels
