@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.retrieval import Lists, Protocol, Ties
+from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings
@@ -21,7 +21,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import fuse, judged, layout
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.made import Ensemble
-from pipeline.judge.systems.scores.system import Part, System
+from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS, Part, System
 from pipeline.judge.tables import compared
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
@@ -236,7 +236,7 @@ def _write(
 class _View:
     """All captions of the systems, or those of one language."""
 
-    label: dict[str, str]  # its split and language, where there are any
+    label: dict[str, Any]  # its split, language and sides, where they are others than by default
     groups: Sequence[Sequence[Part]]  # of each system, a part for each seed
 
 
@@ -250,9 +250,12 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_V
         parts.append(of_seeds)
     views = []
     for language in parts[0][0]:
-        label = {}
-        if groups[0][0].split is not None:
-            label["split"] = groups[0][0].split
+        label: dict[str, Any] = {}
+        first = groups[0][0]
+        if first.split is not None:
+            label["split"] = first.split
+        if first.sides != IMAGES_AND_CAPTIONS:
+            label["sides"] = [*first.sides]
         if language:
             label["language"] = language
         of_language = []
@@ -343,10 +346,35 @@ def _fitting(groups: list[list[System]]) -> list[list[System]]:
             f"{shapes[first]} has {images} images x {captions} captions and {others}: "
             "expected scores of one pool"
         )
-    for pool in pools:
-        if isinstance(pool.scores, Lists) and len(pool.scores.listed) < 2:
-            raise InputError(f"{pool.name}: ranks one direction only; systems are compared by both")
+    _refuse_other_candidates(pools)
+    ranked = {_directions(pool): pool.name for pool in pools}
+    if len(ranked) > 1:
+        of_each = [f"{name} ranks {' and '.join(sorted(ways))}" for ways, name in ranked.items()]
+        raise InputError(
+            f"{', '.join(of_each)}: only systems that rank the same directions are compared"
+        )
     return groups
+
+
+def _refuse_other_candidates(pools: Sequence[System]) -> None:
+    """Refuse lists that have all candidates of each query beside lists of other candidates."""
+    first = pools[0]
+    for pool in pools[1:]:
+        lists = [each.scores for each in (first, pool) if isinstance(each.scores, Lists)]
+        are_whole = [each.are_whole for each in lists]
+        if not any(are_whole):
+            continue
+        if are_whole != [True, True] or not lists[0].has_pairs_of(lists[1], "t2i"):
+            raise InputError(
+                f"{first.name} and {pool.name}: rank their queries among different candidates"
+            )
+
+
+def _directions(pool: System) -> frozenset[Direction]:
+    """The directions that a system ranks; lists may be of one alone."""
+    if isinstance(pool.scores, Lists):
+        return frozenset(pool.scores.listed)
+    return frozenset({"i2t", "t2i"})
 
 
 def _counts_rows(pool: System) -> bool:

@@ -95,7 +95,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 pool = evaluation.measure(system, [by], columns.manifest)
                 judgements = pool.pool.judgements
                 if judgements is not None:
-                    read_as.append((str(truth.qrels), judgements.title))
+                    read_as.append((str(judgements.path), judgements.title))
                 numbers = _described(pool) | pool.numbers[0]
                 notes += pool.notes
                 numbers["notes"] = notes
@@ -284,6 +284,8 @@ def _described(pool: MeasuredPool) -> dict[str, Any]:
         "dataset": name or None,
         "split": system.split,
         "read_as": system.read_as,
+        "sides": [*system.sides],
+        "lists": measured.of_lists(pool.by_protocol[0]),
         "notes": [],
     }
 

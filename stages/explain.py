@@ -46,10 +46,18 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         options.rules,
         row,
     )
+    opened = first.open()
+    own = opened.system.judgements
+    if own is not None and options.truth.qrels is None:  # of the file of scores itself
+        truth = replace(options.truth, qrels=own.path)
+        first = replace(first, truth=truth, columns=replace(columns, judgements=own.path))
+        opened = first.open()
     seeds = []
     read_as = []
-    for text, root in places:
-        seed = replace(first, text=text, root=root).open()
+    for number, (text, root) in enumerate(places):
+        seed = opened
+        if number:
+            seed = replace(first, text=text, root=root).open()
         seeds.append(seed)
         read_as.append((text, seed.system.read_as))
     named_systems.say_read_as(read_as)
@@ -57,7 +65,7 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
     right = "own"
     if options.truth.same_text:
         right = "merged"
-    if options.truth.qrels:
+    if first.truth.qrels:
         right = "qrels"
     base = Measurement.by(chosen, options.ties, options.normalise, split, right)
     lacking = splits[split].lacks(base)

@@ -15,6 +15,7 @@ EXTENSIONS = (
     "hard_negatives",  # docs/hard-negatives.md
     "hgr",  # docs/video.md
     "importers",  # docs/features.md
+    "leaderboards",  # docs/leaderboards.md
     "mteb",  # docs/mteb.md
     "naflex",  # docs/features.md
     "open_clip",  # docs/clip.md

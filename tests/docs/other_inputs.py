@@ -281,6 +281,42 @@ SCORES = [
         _text("run.json", '{"caption:55": {"image:12": 0.83, "image:13": 0.12}}\n'),
         runs.read,
     ),
+    Input(
+        "A run: UniIR's",
+        EVALUATE,
+        _text("run.txt", "8:12 Q0 9:345 1 0.31 mbeir_cirr 7\n8:12 Q0 9:12 2 0.25 mbeir_cirr 7\n"),
+        runs.read,
+    ),
+    Input(
+        "mteb's predictions: subset, split, query, candidate",
+        EVALUATE,
+        _json(
+            "Flickr30kT2IRetrieval_predictions.json",
+            {
+                "mteb_model_meta": {"model_name": "org/m", "revision": "abc"},
+                "default": {"test": {"q1": {"d7": 0.41, "d2": 0.39}, "q2": {"d2": 0.55}}},
+            },
+        ),
+        runs.read,
+    ),
+    Input(
+        "sentence-transformers' predictions",
+        EVALUATE,
+        _text(
+            "Information-Retrieval_evaluation_predictions_cosine.jsonl",
+            '{"query_id": "q1", "query": "a dog", "results": [{"corpus_id": "d7", "score": 0.41}]}\n',
+        ),
+        runs.read,
+    ),
+    Input(
+        "MMEB's ranked lists and labels",
+        EVALUATE,
+        _text(
+            "MSCOCO_t2i_pred.jsonl",
+            '{"prediction": ["b.jpg", "a.jpg"], "label": ["a.jpg"], "rel_scores": null}\n',
+        ),
+        _scores,
+    ),
 ]
 INPUTS = [
     Input(

@@ -451,7 +451,7 @@ def test_the_cards_protocols_are_for_the_test_split_of_its_data_set() -> None:
 def test_a_contrast_is_labelled_with_its_split_and_language() -> None:
     def of(split: str | None, *languages: str) -> Any:
         parts = [SimpleNamespace(language=language) for language in languages]
-        return SimpleNamespace(split=split, parts=lambda rules: parts)
+        return SimpleNamespace(sides=("image", "caption"), split=split, parts=lambda rules: parts)
 
     for split, languages, labels in (
         ("val", [""], [{"split": "val"}]),

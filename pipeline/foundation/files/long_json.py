@@ -53,6 +53,36 @@ def members(
         raise KeyError(missing[0])
 
 
+def nested(
+    parts: Iterable[str], depth: int, longest: int | None = None
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Read objects in objects by their innermost members, one at a time.
+
+    Args:
+        parts: The text in pieces, cut anywhere.
+        depth: How many objects are in one another: 2 for {"a": {"b": 1}}.
+        longest: The most characters of a member; None for any.
+
+    Yields:
+        The names of a member, from the outermost object on, and its value. What is no object before
+        that depth comes with fewer names. A name may come twice.
+
+    Raises:
+        ValueError: If it is no JSON, or beyond the limits.
+    """
+    text = _Text(parts, longest)
+    yield from text.named((), depth)
+    if text.next():
+        raise text.error("expected nothing behind the last bracket")
+
+
+def values(parts: Iterable[str], longest: int | None = None) -> Iterator[Any]:
+    """Read JSON Lines: values one after another, of at most `longest` characters each."""
+    text = _Text(parts, longest)
+    while text.next():
+        yield text.value()
+
+
 def elements(parts: Iterable[str]) -> Iterator[Any]:
     """Read the outermost list by elements, as `members` reads an object."""
     text = _Text(parts)
@@ -100,6 +130,18 @@ class _Text:
         yield
         while self.take("," + brackets[1]) == ",":
             yield
+
+    def named(self, names: tuple[str, ...], depth: int) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """Take a value: the members of an object down to a depth, with their names."""
+        if not depth or self.next() != "{":
+            yield names, self.value()
+            return
+        for _ in self.members("{}"):
+            if self.next() != '"':
+                raise self.error("expected a name in double quotes")
+            name = self.value()
+            self.take(":")
+            yield from self.named((*names, name), depth - 1)
 
     def value(self) -> Any:
         """Take a value."""

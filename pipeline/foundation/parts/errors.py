@@ -83,18 +83,24 @@ def first_line(error: Exception) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Say how many of something there are: "1 image", "123,287 images"."""
-    ending = "" if number == 1 else "s"
-    return f"{number:,} {noun}{ending}"
+    """Say how many of something there are: "1 image", "123,287 images", "2 queries"."""
+    return f"{number:,} {_of(number, noun)}"
 
 
-def sized(images: int, captions: int) -> str:
+def sized(
+    images: int, captions: int, of_images: str = "image", of_captions: str = "caption"
+) -> str:
     """The size of a pool: "1 image x 5 captions", "1000 images x 5000 captions"."""
-    sides = []
-    for number, noun in ((images, "image"), (captions, "caption")):
-        ending = "" if number == 1 else "s"
-        sides.append(f"{number} {noun}{ending}")
-    return " x ".join(sides)
+    return f"{images} {_of(images, of_images)} x {captions} {_of(captions, of_captions)}"
+
+
+def _of(number: int, noun: str) -> str:
+    """A noun as it stands after a number."""
+    if number == 1:
+        return noun
+    if noun.endswith("query"):
+        return f"{noun.removesuffix('y')}ies"
+    return f"{noun}s"
 
 
 def few(names: Sequence[str]) -> str:

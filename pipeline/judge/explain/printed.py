@@ -104,7 +104,8 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     """Read published numbers, and the row if they are from one.
 
     text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a published row by
-        its benchmark and words of its name, "flickr30k:VSE∞ RG bert", see `named_rows`.
+        its benchmark and words of its name, "flickr30k:VSE∞ RG bert", see `named_rows`; or a file
+        of results, see `results_file`.
     """
     if "=" in text:
         parts = [part.strip() for part in text.split(",") if part.strip()]
@@ -112,9 +113,7 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         return _checked(list(map(_one, parts))), None
     results_of_file = results_file.published(Path(text))
     if results_of_file:
-        raise InputError(
-            f"--published {text}: is a file of results; give its numbers, --published {results_of_file}"
-        )
+        return read(results_of_file)
     is_benchmark = text.strip().lower() in named_rows.BENCHMARKS
     if ":" not in text and not is_benchmark:
         raise InputError(

@@ -23,8 +23,9 @@ from pipeline.foundation.evaluation.metrics.base import (
     joint,
 )
 from pipeline.foundation.evaluation.metrics.kinds import Hit
-from pipeline.foundation.evaluation.metrics.standard import WAYS, Metrics
+from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Direction
+from pipeline.foundation.evaluation.statistics import contrast as contrasting
 from pipeline.foundation.evaluation.statistics.contrast import Contrast
 from pipeline.foundation.evaluation.statistics.significance import LEVEL
 from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
@@ -183,7 +184,10 @@ def _drawn(names: Sequence[str], pools: Sequence[ComparedPool], width: float) ->
     handles: list[Line2D] = []
     for place, pool in zip(range(1, len(heights)), pools, strict=True):
         recalls, forest = _panels(figure, grid[place], layout)
-        for axes, way in zip(recalls, WAYS, strict=True):
+        ways = pool.ranked[0][0].directions
+        for axes in recalls[len(ways) :]:
+            axes.set_axis_off()
+        for axes, way in zip(recalls, ways, strict=False):
             axes.set_title(_panel_title(pool, way, len(pools) > 1))
             handles = []
             for runs, line in zip(pool.ranked, lines, strict=True):
@@ -303,8 +307,8 @@ def _forest(figure: Figure, place: SubplotSpec, names: Sequence[str], pool: Comp
         axes.set(title="difference of RSUM", xlabel="points")
         return
     (contrast,) = pool.contrasts
-    grid = place.subgridspec(2, 1, height_ratios=(len(STATISTICS), 2))
-    *recalls, rsum = STATISTICS
+    *recalls, rsum = contrasting.compared(contrast)
+    grid = place.subgridspec(2, 1, height_ratios=(len(recalls) + 1, 2))
     upper = figure.add_subplot(grid[0])
     _differences(upper, {str(recall): at(contrast, recall) for recall in recalls})
     upper.set_title("B − A")
@@ -335,7 +339,7 @@ def _rows(names: Sequence[str], pool: ComparedPool) -> Iterator[dict[str, Any]]:
     first = pool.contrasts[0]
     of_pool = {key: first.get(key) for key in ("split", "language", "protocol")}
     for name, runs in zip(names, pool.ranked, strict=True):
-        for way in WAYS:
+        for way in runs[0].directions:
             for k in CUTOFFS:
                 known = recall(runs, way, k)
                 yield {
@@ -351,7 +355,7 @@ def _rows(names: Sequence[str], pool: ComparedPool) -> Iterator[dict[str, Any]]:
     for (name_of_a, name_of_b), contrast in zip(
         combinations(names, 2), pool.contrasts, strict=True
     ):
-        for statistic in STATISTICS:
+        for statistic in contrasting.compared(contrast):
             row = at(contrast, statistic)
             yield {
                 **of_pool,

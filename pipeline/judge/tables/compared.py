@@ -11,8 +11,13 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.base import STATISTICS, TASKS, Statistic, at
-from pipeline.foundation.evaluation.statistics.contrast import Contrast, in_letters, sufficient
+from pipeline.foundation.evaluation.metrics.base import TASKS, Statistic, at
+from pipeline.foundation.evaluation.statistics.contrast import (
+    Contrast,
+    compared,
+    in_letters,
+    sufficient,
+)
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import latex, markdown, text
@@ -49,6 +54,7 @@ AVERAGED = (
     "One test over images for all pairs, since one system has a single run: seeds are averaged."
 )
 NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
+OF_ONE_DIRECTION = "RSUM is of one direction, the sum of its three recalls."
 MORE = "More: --explain."
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
@@ -116,7 +122,7 @@ def to_csv(
         for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
             pool = (contrast.get("split"), contrast.get("language"), contrast["protocol"])
             system_cells = [harmless(value) for value in (*systems, *pool)]
-            for statistic in STATISTICS:
+            for statistic in compared(contrast):
                 difference = at(contrast, statistic)
                 values_of_difference = map(difference.get, VALUES)
                 writer.writerow(
@@ -146,11 +152,15 @@ def _panels(
         pools = {}
         for (contrast,) in contrasts:
             rows: list[list[str | Cell]] = []
-            for statistic in STATISTICS:
-                compared = at(contrast, statistic)
-                means = (mean(compared, "a"), mean(compared, "b"))
-                numbers = [*means, *difference(compared)]
-                rows.append([titled(statistic), *numbers, would_suffice(compared)])
+            for statistic in compared(contrast):
+                row = at(contrast, statistic)
+                means = (mean(row, "a"), mean(row, "b"))
+                numbers = [*means, *difference(row)]
+                label = titled(statistic)
+                if "sides" in contrast:
+                    label = statistic.metric
+                needed = would_suffice(row)
+                rows.append([label, *numbers, _of_units(needed, contrast)])
             pools[title(contrast)] = rows
         systems_above = keys(names)
         if _head_columns(names):
@@ -167,7 +177,9 @@ def _panels(
             rsum = contrast["RSUM"]
             label = f"{second} − {first}"
             over = ", ".join(contrast["over"])
-            pairs.append([label, *difference(rsum), over, would_suffice(rsum)])
+            needed = would_suffice(rsum)
+            cells: list[str | Cell] = [label, *difference(rsum), over, needed]
+            pairs.append([_of_units(cell, contrast) for cell in cells])
         panels.append(_panel(("", "difference", "p", "Holm", "over", NEEDED), {"": pairs}))
     return panels
 
@@ -217,7 +229,8 @@ def _title(statistic: Statistic) -> str:
 
 def title(contrast: Contrast) -> str:
     """Describe the pool and protocol of a comparison."""
-    pool = sized(contrast["images"], contrast["captions"])
+    sides = contrast.get("sides", ("image", "caption"))
+    pool = sized(contrast["images"], contrast["captions"], *sides)
     if "split" in contrast:
         pool = f"{contrast['split']} split, {pool}"
     if "language" in contrast:
@@ -261,6 +274,14 @@ def _notes(
     """Explain how to read comparisons that are printed together, or say in one line where that
     is.
     """
+    sentences = _sentences(panels, contrasts, explain)
+    return [_of_units(each, contrasts[0][0]) for each in sentences]
+
+
+def _sentences(
+    panels: Sequence[Panel], contrasts: Sequence[Sequence[Contrast]], explain: bool
+) -> list[str]:
+    """What the notes say where images are the units."""
     first = contrasts[0][0]
     kind = "images"
     if "seeds" in first["over"]:
@@ -268,10 +289,13 @@ def _notes(
     has_several_pairs = len(contrasts[0]) > 1
     has_needs = _has_needs(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
+    of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
     if not explain:
         sentences = [BRIEFLY[kind], MORE]
         if has_needs:
             sentences.insert(1, NEEDS_BRIEFLY)
+        if of_one_direction:
+            sentences.insert(1, OF_ONE_DIRECTION)
         if has_several_pairs:
             sentences.insert(0, LETTERS)
         if averages_seeds:
@@ -280,11 +304,20 @@ def _notes(
     notes = [READ[kind], HOLM]
     if averages_seeds:
         notes.insert(1, AVERAGED)
+    if of_one_direction:
+        notes.append(OF_ONE_DIRECTION)
     if has_needs:
         notes.append(WOULD_SUFFICE)
     if has_several_pairs:
         notes += [LETTERS, RECALLS_OF_PAIRS]
     return notes
+
+
+def _of_units(text: Any, contrast: Contrast) -> Any:
+    """A text that calls images what the contrast's units are: queries of a run of anything."""
+    if "sides" in contrast and isinstance(text, str):
+        return text.replace("images", "queries").replace("image", "query")
+    return text
 
 
 def _have_seeds(of_pairs: Sequence[Contrast]) -> bool:

@@ -63,8 +63,8 @@ def to_text(results: Results) -> str:
         ranks: list[list[str | Cell]] = []
         for way in directions(numbers):
             cells = cells_of(numbers, way)
-            recalls.append([DIRECTIONS[way], *cells[:3]])
-            ranks.append([DIRECTIONS[way], *cells[3:]])
+            recalls.append([task(numbers, way), *cells[:3]])
+            ranks.append([task(numbers, way), *cells[3:]])
         lines.append(wrapped(title(system, numbers)))
         lines += text.to_text(grid(("", *RECALLS), {"": recalls}))
         # Lists do not tell the ranks beyond them.
@@ -137,8 +137,9 @@ def _remarks_have_intervals(numbers: Mapping[str, Any]) -> bool:
 def _panel(results: Results) -> Panel:
     """A row for each system, with notes on what is bold."""
     columns = [Column("system", kind="text")]
-    for task in DIRECTIONS.values():
-        columns += [Column(recall, (task,)) for recall in RECALLS]
+    for way in DIRECTIONS:
+        heading = task(results[0][1], way)
+        columns += [Column(recall, (heading,)) for recall in RECALLS]
     columns.append(Column("RSUM"))
     contenders = [contender(numbers) for _, numbers in results]
     cells = [[Cell(system), *_numbers(numbers)] for system, numbers in results]
@@ -205,6 +206,25 @@ def _noted(results: Results) -> Iterator[str]:
         yield "extended judgements: -v"
 
 
+def task(numbers: Mapping[str, Any], way: str) -> str:
+    """A direction in words: "caption → image", or "query → candidate" of a run of anything."""
+    of_images, of_captions = _sides(numbers)
+    if way == "i2t":
+        return f"{of_images} → {of_captions}"
+    return f"{of_captions} → {of_images}"
+
+
+def _pool_size(numbers: Mapping[str, Any]) -> str:
+    """How many images and captions there are, or candidates and queries."""
+    return sized(numbers["images"], numbers["captions"], *_sides(numbers))
+
+
+def _sides(numbers: Mapping[str, Any]) -> Sequence[str]:
+    """What rows and columns are called."""
+    sides: Sequence[str] = numbers.get("sides", ("image", "caption"))
+    return sides
+
+
 def directions(numbers: Mapping[str, Any]) -> list[str]:
     """The directions that have queries: lists may rank one alone."""
     return [way for way in DIRECTIONS if numbers[way]["R@1"] is not None]
@@ -220,11 +240,10 @@ def notes_on_pools(results: Results) -> list[str]:
 
 def title(name: str, numbers: Mapping[str, Any]) -> str:
     """Say what was measured: the name, split, size of the pool, protocol and ties."""
-    pool_size = sized(numbers["images"], numbers["captions"])
     title_parts = [name]
     if numbers.get("split"):
         title_parts.append(f"{numbers['split']} split")
-    title_parts += [pool_size, f"protocol {numbers['protocol']}"]
+    title_parts += [_pool_size(numbers), f"protocol {numbers['protocol']}"]
     if numbers["ties"] != "expected":
         title_parts.append(f"ties {numbers['ties']}")
     return ", ".join(filter(None, title_parts))
@@ -260,14 +279,27 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
         for metric_line in _metrics(metrics, shown=()):
             yield f"{judged} {metric_line}"
     yield from _languages(numbers)
+    yield from _of_lists(numbers)
     yield from _left_out(numbers)
 
 
 def _tied(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say how many queries have ties that decide their rank, where there are any."""
-    counts = [f"{DIRECTIONS[way]} {numbers['tied'][way]}" for way in directions(numbers)]
+    counts = [f"{task(numbers, way)} {numbers['tied'][way]}" for way in directions(numbers)]
     if any(numbers["tied"].values()):
         yield f"tied queries: {', '.join(counts)}"
+
+
+def _of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say how long lists are, and how many have no right candidate."""
+    for way, lists in numbers.get("lists", {}).items():
+        queries = numbers["queries"][way]
+        missing = lists["without_right"]
+        without = "each with a right one"
+        if missing:
+            share = f"{missing:,} of {queries:,} ({100 * missing / queries:.1f} %)"
+            without = f"{share} without a right one, which counts as not found"
+        yield f"{task(numbers, way)}: lists of up to {lists['longest']:,} candidates, {without}"
 
 
 def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
@@ -316,7 +348,7 @@ def _metrics(
     queries = numbers.get("queries", {})
     judged = numbers.get("relevance", {})
     if 0 in queries.values() or "digest" in judged:
-        counts = [f"{TASKS[way]} {count}" for way, count in queries.items()]
+        counts = [f"{task(numbers, way)} {count}" for way, count in queries.items()]
         yield f"judged queries: {', '.join(counts)}"
     if judged:
         of_images = judged["pairs"]["i2t"]
@@ -331,7 +363,7 @@ def _metrics(
             measured = at(numbers, Statistic(way, metric))
             with_interval = str(number(measured, interval))
             if way:
-                with_interval = f"{TASKS[way]} {with_interval}"
+                with_interval = f"{task(numbers, way)} {with_interval}"
             numbers_of_metric[metric].append(with_interval)
     for metric, measured_numbers in numbers_of_metric.items():
         yield f"{metric}: {', '.join(measured_numbers)}"

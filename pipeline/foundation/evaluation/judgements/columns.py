@@ -2,7 +2,7 @@
 
 query-id  corpus-id  score           a header in any spelling: BEIR, ranx, ir_measures, PyTerrier,
 CSV 55 0 12 1                            without one: TREC's four columns of qrels and six of runs,
-or three of qrels
+                                         UniIR's five and seven, or three of either
 """
 
 import csv
@@ -14,6 +14,7 @@ from pipeline.foundation.parts.errors import InputError
 
 QUERY = "query"
 DOCUMENT = "document"
+TASK = "task"
 # Column -> how tools spell it, in lower case with _ between words.
 SPELT = {
     QUERY: ("query", "queries", "query_id", "query_ids", "qid", "q_id", "topic", "topic_id"),
@@ -92,6 +93,7 @@ QRELS = Kind(
     {
         4: ("TREC qrels", (QUERY, "iteration", DOCUMENT, "grade")),
         3: ("qrels", (QUERY, DOCUMENT, "grade")),
+        5: ("UniIR's qrels", (QUERY, "iteration", DOCUMENT, "grade", TASK)),
     },
     "TREC's `query 0 document grade`, or a header such as image,caption,grade or query-id,corpus-id,score",
 )
@@ -102,6 +104,7 @@ RUN = Kind(
     {
         6: ("a TREC run", (QUERY, "q0", DOCUMENT, "rank", "score", "system")),
         3: ("a run", (QUERY, DOCUMENT, "score")),
+        7: ("UniIR's run", (QUERY, "q0", DOCUMENT, "rank", "score", "system", TASK)),
     },
     "TREC's `query Q0 document rank score system`, or a header such as query-id,corpus-id,score",
     RANKS,
@@ -132,14 +135,32 @@ def recognised(line: str, path: object, kind: Kind, headless: bool = True) -> Co
             _refuse_twice(cells, names, path)
             return _with_header(cells, names, separator, kind)
     if headless:
-        # Tabs alone where ids hold blanks.
-        for separator in (" ", "\t"):
-            form = kind.bare.get(len(_cells(line, separator)))
-            if form is not None:
-                whose, bare = form
-                title = f"{whose} without a header, {len(bare)} columns: {' '.join(bare)}"
-                return Columns(title, list(bare), separator, False)
+        found = _headless(line, kind)
+        if found is not None:
+            return found
     raise InputError(f"{path}: expected {kind.expected}; the first row is {line[:40]!a}")
+
+
+def _headless(line: str, kind: Kind) -> Columns | None:
+    """The columns of a first row without a header, by their number; None for others.
+
+    Columns are divided by tabs alone where ids hold blanks. So five cells between blanks may be
+    four with such ids: UniIR's are looked for last, whose tasks are numbers.
+    """
+    of_uniir = []
+    for separator in (" ", "\t"):
+        cells = _cells(line, separator)
+        form = kind.bare.get(len(cells))
+        if form is None:
+            continue
+        whose, names = form
+        title = f"{whose} without a header, {len(names)} columns: {' '.join(names)}"
+        columns = Columns(title, list(names), separator, False)
+        if TASK not in names:
+            return columns
+        if cells[-1].isdigit():
+            of_uniir.append(columns)
+    return next(iter(of_uniir), None)
 
 
 def _is_header(names: Sequence[str | None], kind: Kind) -> bool:

@@ -39,13 +39,18 @@ class Names:
     """Finds ids by how they are written, in a pool; None for one that is not known otherwise.
 
     files: reads the images' files in the pool's order, for ids of text alone; None where they are
-        not known.
+        not known. sided: whether the spelling of an id says its side; else every query is in the
+        place of a caption.
     """
 
     def __init__(
-        self, collection: Collection | None = None, files: Callable[[], Sequence[str]] | None = None
+        self,
+        collection: Collection | None = None,
+        files: Callable[[], Sequence[str]] | None = None,
+        sided: bool = True,
     ) -> None:
         self.collection = collection
+        self._is_sided = sided
         self._files = files
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
@@ -54,6 +59,12 @@ class Names:
         """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides,
         int8 [n].
         """
+        ids, sides = self._of_column(column)
+        if not self._is_sided:
+            sides = np.full(len(ids), EITHER, np.int8)
+        return ids, sides
+
+    def _of_column(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
         import pyarrow as pa
         from pyarrow import compute
 

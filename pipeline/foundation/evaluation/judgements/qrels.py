@@ -55,6 +55,7 @@ LARGEST = 1e9
 class Judgements:
     """What a file says is right."""
 
+    path: Path
     relevance: Relevance
     title: str  # What the file was recognised as
     left_out: dict[str, int] = field(default_factory=dict)  # Why rows were left out -> how many
@@ -77,7 +78,9 @@ def read(
         that may be left out. Warns of rows that are left out, and of those that repeat others.
     """
     if path.is_dir():
-        return Judgements(_of_folder(path, collection), "a folder of two JSON files, id: [ids]")
+        return Judgements(
+            path, _of_folder(path, collection), "a folder of two JSON files, id: [ids]"
+        )
     rows = Rows(path, QRELS, left_out=LeftOut("row", share))
     by_image, by_caption = _pairs_by_direction(rows, collection, names or Names(collection))
     owner = None
@@ -103,7 +106,7 @@ def read(
         notes.append(f"{rows_repeated} repeated with the same grade; one of each counts")
     for note in notes:
         warnings.warn(f"{path}: {note}", InputWarning, stacklevel=2)
-    return Judgements(relevance, rows.title, rows.left_out.counts)
+    return Judgements(path, relevance, rows.title, rows.left_out.counts)
 
 
 def _pairs_by_direction(

@@ -2,15 +2,19 @@
 
 import io
 import reprlib
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.foundation.evaluation.judgements import columns as recognising, typed_columns
+from pipeline.foundation.evaluation.judgements import (
+    columns as recognising,
+    layouts,
+    typed_columns,
+)
 from pipeline.foundation.evaluation.judgements.columns import Columns, Kind
 from pipeline.foundation.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
 from pipeline.foundation.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
@@ -46,6 +50,7 @@ class Rows:
 
     path: Path
     kind: Kind
+    parts: Sequence[str] = ()  # What the user types behind the file, to choose in a `Layout`
     title: str = ""  # What the file was recognised as; "" before its first piece
     value: str = ""  # How the file calls the column of values; "" if it does not
     headless: bool = False  # Whether the columns have no names in the file
@@ -66,12 +71,27 @@ class Rows:
         with refusing(InputError, lambda error: f"{self.path}: {error}"):
             self.left_out.check(self.count)
 
+    @property
+    def layout(self) -> type[layouts.Layout] | None:
+        """The layout of a tool, if the file has one."""
+        return self._layout(self._start())
+
+    def _layout(self, start: bytes) -> type[layouts.Layout] | None:
+        return layouts.of_start(layouts.OF_NOUN[self.kind.noun], start)
+
     def _start(self) -> bytes:
         """The first bytes, which show the form."""
         with self._readable(), unpacked(self.path) as file:
             return file.read(START).removeprefix(BOM).lstrip()
 
     def _of_form(self, start: bytes) -> "Iterator[tuple[pa.Table, Ids]]":
+        layout = self._layout(start)
+        if layout is not None:
+            return self._of_layout(layout(self.path, self.parts))
+        if self.parts:
+            raise InputError(
+                f"{self.path}: holds one list of scores; leave out :{':'.join(self.parts)}"
+            )
         if start.startswith(b"PAR1"):
             return self._of_parquet()
         if start.startswith(b"{"):
@@ -221,6 +241,25 @@ class Rows:
                 table = table.set_column(at, name, [floats])
         return table
 
+    def _of_layout(self, layout: layouts.Layout) -> "Iterator[tuple[pa.Table, Ids]]":
+        """The rows of a tool's own layout."""
+        rows: list[layouts.Row] = []
+        with (
+            refusing(ValueError, lambda error: f"{self.path}: {error}"),
+            refusing(UnicodeDecodeError, f"{self.path}: {regular.unlike_utf8(self.path)}"),
+            self._text() as text,
+        ):
+            for row in layout.rows(text):
+                rows.append(row)
+                if len(rows) > PAIRS:
+                    self.title = layout.title
+                    yield self._of_pairs(rows, layout.value)
+                    rows = []
+            self.title = layout.title
+        self.value = layout.value
+        if rows:
+            yield self._of_pairs(rows, layout.value)
+
     def _of_json(self) -> "Iterator[tuple[pa.Table, Ids]]":
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
         (self.value,) = self.kind.value
@@ -237,24 +276,29 @@ class Rows:
                 queries.add(query)
                 rows += self._of_query(query, listed)
                 if len(rows) > PAIRS:
-                    yield self._of_pairs(rows)
+                    yield self._of_pairs(rows, self.value)
                     rows = []
         if rows:
-            yield self._of_pairs(rows)
+            yield self._of_pairs(rows, self.value)
 
     @property
     def _expected(self) -> str:
         (value,) = self.kind.value
         return f"expected JSON, query: document: {value}"
 
-    def _members(self) -> Iterator[tuple[str, Any]]:
+    @contextmanager
+    def _text(self) -> Iterator[Iterator[str]]:
+        """Open the file as text, in pieces."""
         with (
             self._readable(),
             unpacked(self.path) as file,
             io.TextIOWrapper(file, "utf-8-sig") as text,
         ):
-            parts = iter(lambda: text.read(PART), "")
-            yield from long_json.members(parts, longest=LONGEST_QUERY)
+            yield iter(lambda: text.read(PART), "")
+
+    def _members(self) -> Iterator[tuple[str, Any]]:
+        with self._text() as text:
+            yield from long_json.members(text, longest=LONGEST_QUERY)
 
     def _of_query(self, query: str, listed: Any) -> Iterator[tuple[str, str, str]]:
         """The rows of one query."""
@@ -269,10 +313,10 @@ class Rows:
         for document, value in values.items():
             yield query, document, str(value)
 
-    def _of_pairs(self, rows: list[tuple[str, str, str]]) -> "tuple[pa.Table, Ids]":
+    def _of_pairs(self, rows: list[layouts.Row], value: str) -> "tuple[pa.Table, Ids]":
         import pyarrow as pa
 
-        names = (recognising.QUERY, recognising.DOCUMENT, *self.kind.value)
+        names = (recognising.QUERY, recognising.DOCUMENT, value)
         columns = {}
         for name, texts in zip(names, zip(*rows, strict=True), strict=True):
             columns[name] = pa.chunked_array([list(texts)], pa.string())

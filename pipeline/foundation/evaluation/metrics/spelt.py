@@ -25,9 +25,11 @@ NAME = re.compile(
     rf"(?:(?:val|test)[_/])?(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)",
     re.IGNORECASE,
 )
-# A recall as other tools write it: r1, R1, recall@5, Recall_10. It is a hit of any right candidate,
-# as in all papers.
-RECALL = re.compile(r"(?:(?:r|recall)[@_ ]?|@)(\d{1,9})", re.IGNORECASE)
+# A recall as other tools write it: r1, R1, recall@5, Recall_10, mteb's hit_rate_at_5, MMEB's hit@5.
+# It is a hit of any right candidate, as in all papers; mteb's recall_at_5 is none.
+RECALL = re.compile(
+    r"(?:(?:r|recall)[@_ ]?|@|(?:hit|hit_rate|accuracy)(?:@|_at_))(\d{1,9})", re.IGNORECASE
+)
 
 
 class Spelt(NamedTuple):

@@ -71,6 +71,10 @@ class Lists:
         self.name = name
         self.listed = dict(listed)
         self.order = order
+        # Whether a query without a list is none of the pool's, see `Layout.has_all_queries`.
+        self.has_all_queries = False
+        # Whether each list has every candidate of its query, see `FileSet`.
+        self.are_whole = False
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Refuse what needs every score, see `PerDirection.direction`.
@@ -96,7 +100,9 @@ class Lists:
                 candidate = row[listed.candidate]
             inside = (query >= 0) & (candidate >= 0)
             selected[way] = Listed(query[inside], candidate[inside], listed.score[inside])
-        return Lists((len(images), len(captions)), selected, self.name, self.order)
+        lists = Lists((len(images), len(captions)), selected, self.name, self.order)
+        lists.are_whole = self.are_whole
+        return lists
 
     def reversed(self) -> "Lists":
         """The lists of distances, of which the smallest is best."""
@@ -107,6 +113,32 @@ class Lists:
             falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
         )
         return Lists(self.shape, negated, self.name, order)
+
+    def longest(self, direction: Direction) -> int:
+        """The number of candidates in the longest list of a direction, the cut-off of the lists."""
+        if direction not in self.listed:
+            return 0
+        return int(np.bincount(self.listed[direction].query).max(initial=0))
+
+    def has_pairs_of(self, other: "Lists", direction: Direction) -> bool:
+        """Whether each query has the same candidates in other lists.
+
+        Args:
+            other: The other lists.
+            direction: The direction that is compared, which both have.
+
+        Returns:
+            False also for lists of a pool of another size.
+        """
+        if self.shape != other.shape:
+            return False
+        mine, theirs = (
+            np.sort(
+                each.listed[direction].query * max(self.shape) + each.listed[direction].candidate
+            )
+            for each in (self, other)
+        )
+        return np.array_equal(mine, theirs)
 
     def unlisted(self, positives: Positives, direction: Direction) -> int:
         """The number of a direction's queries with positives that are not listed."""

@@ -1,5 +1,6 @@
 """Systems side by side, each with one or several seeds, as plain JSON values."""
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, Context
 from itertools import combinations
@@ -37,7 +38,8 @@ def together(
     number of swaps of a test; more are drawn where Holm's correction needs them. over_seeds:
     whether two systems with several seeds are tested over seeds and images.
     """
-    samples = enough_samples(samples, (len(STATISTICS) - 1) * len(pairs))
+    recalls = max((len(_statistics(a)) - 1 for a, _ in pairs), default=0)
+    samples = enough_samples(samples, recalls * len(pairs))
     contrasts = []
     of_recalls = []
     of_sums = []
@@ -45,12 +47,26 @@ def together(
         tested = compare(a, b, samples, seed=seed, over_seeds=over_seeds)
         contrast = _contrast(a, b, tested)
         contrasts.append(contrast)
-        tests = [(at(contrast, name), tested[name]) for name in STATISTICS]
+        tests = [(at(contrast, name), tested[name]) for name in compared(contrast)]
         of_recalls += tests[:-1]
         of_sums += tests[-1:]
     _correct(of_recalls)
     _correct(of_sums)
     return contrasts
+
+
+def compared(contrast: Contrast) -> list[Statistic]:
+    """The statistics of a contrast, RSUM last: those of one direction alone where lists rank one.
+
+    RSUM is then the sum of its three recalls.
+    """
+    return [name for name in STATISTICS if not name.direction or contrast[name.direction]]
+
+
+def _statistics(runs: Sequence[Metrics]) -> list[Statistic]:
+    """Those of the directions that have queries."""
+    known = runs[0].directions
+    return [name for name in STATISTICS if not name.direction or name.direction in known]
 
 
 def _correct(family: Sequence[tuple[dict[str, Any], Comparison]]) -> None:
@@ -72,7 +88,8 @@ def _contrast(
     spread_of_a = _spread(a)
     spread_of_b = _spread(b)
     rows = {}
-    for name, test in tested.items():
+    for name in _statistics(a):
+        test = tested[name]
         difference = test.difference
         spread = {"a": spread_of_a.get(name), "b": spread_of_b.get(name)}
         rows[name] = {
@@ -94,6 +111,8 @@ def _contrast(
         "ties": a[0].ties,
         "seeds": {"a": len(a), "b": len(b)},
         "over": over,
+        "i2t": None,
+        "t2i": None,
         **nested(rows),
     }
 
@@ -102,10 +121,13 @@ def _spread(runs: Sequence[Metrics]) -> Mapping[Statistic, float]:
     """The deviations of runs, which one run alone does not have."""
     if len(runs) == 1:
         return {}
-    return deviations(runs)
+    return {name: value for name, value in deviations(runs).items() if not math.isnan(value)}
 
 
 def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
+    if name == RSUM:
+        recalls = _statistics(runs)[:-1]
+        return sum(_mean(runs, recall) for recall in recalls)
     return sum(run[name] for run in runs) / len(runs)
 
 

@@ -35,7 +35,7 @@ from pipeline.foundation.parts.errors import InputError, counted, refusing, size
 from pipeline.foundation.settings import Evaluate
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores.made import OfGiven, Unknown
-from pipeline.judge.systems.scores.system import System
+from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS, System
 
 if TYPE_CHECKING:
     from pipeline.foundation.manifest import Manifest
@@ -239,11 +239,11 @@ class Truth:
 def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
     """Replace a system's right answers."""
     if truth.qrels is not None:
-        names = evaluation.judgements.names.Names(system)
+        names = evaluation.judgements.names.Names(system, sided=not _is_of_tool(system))
         if manifest is not None:
             names = evaluation.judgements.names.Names(system, lambda: files_of(system, manifest))
         read = evaluation.judgements.qrels.read(truth.qrels, system, names, truth.left_out)
-        return replace(system, relevance=read.relevance, judgements=read)
+        return _of_listed(replace(system, relevance=read.relevance, judgements=read))
     if truth.same_text:
         system.require_ids()
         if manifest is None:
@@ -254,6 +254,28 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
         images = np.arange(system.shape[0])
         return replace(system.only(images, queries), relevance=relevance)
     return system
+
+
+def _is_of_tool(system: System) -> bool:
+    """Whether it is a tool's run of queries and candidates, which lists every query."""
+    if system.sides == IMAGES_AND_CAPTIONS:
+        return False
+    return isinstance(system.scores, retrieval.Lists) and system.scores.has_all_queries
+
+
+def _of_listed(system: System) -> System:
+    """A run that lists every query of its pool, without queries that are judged for another one."""
+    lists = system.scores
+    if not _is_of_tool(system) or not isinstance(lists, retrieval.Lists):
+        return system
+    queries = np.unique(lists.listed["t2i"].query)
+    others = system.shape[1] - len(queries)
+    if not others or system.judgements is None:
+        return system
+    left_out = {**system.judgements.left_out, "queries that the file does not list": others}
+    judgements = replace(system.judgements, left_out=left_out)
+    listed = system.only(np.arange(system.shape[0]), queries)
+    return replace(listed, judgements=judgements)
 
 
 def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> Ids:
@@ -409,8 +431,8 @@ def _right(system: System, relevance: Relevance, truth: Truth) -> dict[str, Any]
     i2t = relevance.i2t
     t2i = relevance.t2i
     source = "equal captions"
-    if truth.qrels:
-        source = truth.qrels.name
+    if system.judgements is not None:
+        source = system.judgements.path.name
     right = {
         "source": source,
         "pairs": {"i2t": len(i2t.candidate), "t2i": len(t2i.candidate)},

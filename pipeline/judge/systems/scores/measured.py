@@ -28,6 +28,7 @@ from pipeline.foundation.evaluation.metrics.base import (
 )
 from pipeline.foundation.evaluation.metrics.standard import of_pool
 from pipeline.foundation.evaluation.retrieval import (
+    Lists,
     Positives,
     Protocol,
     Relevance,
@@ -118,6 +119,24 @@ def _numbers(
         )
     others = of_pool(named, pool.scores, pool.truth, metrics, part.rules, settings, progress)
     return joined(numbers, others)
+
+
+def of_lists(result: Measured) -> dict[str, Any]:
+    """For each direction of lists, the length of the longest, and how many queries have no right
+    candidate in theirs; {} for other scores.
+    """
+    part, metrics = result.ranked[0]
+    lists = part.system.scores
+    if not isinstance(lists, Lists):
+        return {}
+    described: dict[str, Any] = {}
+    for way in lists.listed:
+        without_right = 0
+        for fold in metrics.ranks:
+            queries = fold.i2t if way == "i2t" else fold.t2i
+            without_right += int((queries.greater >= placements.NEVER).sum())
+        described[way] = {"longest": lists.longest(way), "without_right": without_right}
+    return described
 
 
 def _add_mean_recall(numbers: dict[str, Any]) -> None:

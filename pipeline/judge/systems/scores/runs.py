@@ -39,6 +39,7 @@ from pipeline.judge.systems.scores.system import System
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.foundation.evaluation.judgements.layouts import Layout
     from pipeline.foundation.evaluation.judgements.names import Names
     from pipeline.foundation.evaluation.judgements.rows import Rows
 
@@ -97,17 +98,36 @@ def write(
             file.write("}\n")
 
 
+def layout_of(path: Path) -> type[Layout] | None:
+    """The layout of a tool that a run is in; None for a table or pairs."""
+    return evaluation.judgements.rows.Rows(path, evaluation.judgements.columns.RUN).layout
+
+
+def names_sides(path: Path, parts: Sequence[str] = ()) -> bool:
+    """Whether a run's columns or its first ids say which are images and which captions."""
+    judgements = evaluation.judgements
+    table, _ = next(judgements.rows.Rows(path, judgements.columns.RUN, parts).tables())
+    if "image" in table.column_names:
+        return True
+    names = judgements.names.Names()
+    for column in (judgements.columns.QUERY, judgements.columns.DOCUMENT):
+        _, sides = names.of(table[column].slice(0, judgements.appearance.ROWS))
+        if (sides != judgements.names.EITHER).any():
+            return True
+    return False
+
+
 def read(
-    path: Path, names: Names | None = None, distance: bool = False
+    path: Path, names: Names | None = None, distance: bool = False, parts: Sequence[str] = ()
 ) -> tuple[dict[Direction, Run], str]:
     """Read a run; also what it was recognised as.
 
     names: finds ids by how they are written. distance: whether the user says that scores are
-        distances.
+        distances. parts: what the user types behind the file, to choose in it.
     """
     of_images: list[Run] = []
     of_captions: list[Run] = []
-    rows = evaluation.judgements.rows.Rows(path, evaluation.judgements.columns.RUN)
+    rows = evaluation.judgements.rows.Rows(path, evaluation.judgements.columns.RUN, parts)
     names = names or evaluation.judgements.names.Names()
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:

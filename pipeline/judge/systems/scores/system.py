@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pipeline.foundation.manifest import Manifest
     from pipeline.judge.systems.scores.reranked import Scored
 
+IMAGES_AND_CAPTIONS = ("image", "caption")
+CANDIDATES_AND_QUERIES = ("candidate", "query")
 # The kinds of artefact that hold scores.
 KINDS = ("scores", "given", "ensemble", "rescored", "reranked")
 
@@ -68,6 +70,8 @@ class System(Collection):
     # Each caption's language as text [C]; None where captions have none
     languages: Languages | None = None
     split: str | None = None  # The split that is ranked; None if it is unknown
+    # What its rows and columns are called, where a run does not say which are images.
+    sides: tuple[str, str] = IMAGES_AND_CAPTIONS
     read_as: str = ""  # What a file from elsewhere was read as; "" for a store
     # With distractors: the system itself and its distractors, in the order of rows and columns;
     # else ().

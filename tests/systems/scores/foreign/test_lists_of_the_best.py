@@ -269,7 +269,7 @@ OTHER_COLUMNS: dict[str, tuple[str, str]] = {
     "four": ("{q} {d} {r} {s}", "column 3 like ranks, column 4 like scores"),
     "four with Q0": ("{q} Q0 {d} {s}", "column 2 like 'Q0' in every row"),
     "five": ("{q} {d} {r} {s} mine", "column 5 like 'mine' in every row"),
-    "seven": ("{q} Q0 {d} {r} {s} mine 7", "column 5 like scores"),
+    "eight": ("{q} Q0 {d} {r} {s} mine 7 8", "column 5 like scores"),
     "commas": ("{q},{d},{s}", "column 1 like whole numbers, 40 different"),
     "texts": ("caption:{q};image:{d};{r};{s}", "column 1 like texts such as 'caption:0'"),
     "score first": ("{s} {q} {d}", "another order than query document score"),

@@ -23,6 +23,13 @@ FILES = {
         json.dumps({"txt_r1": 58.1, "img_r1": 40.0}),
         ["i2t R@1 58.1", "t2i R@1 40"],
     ),
+    "mteb.json": (
+        json.dumps(
+            {"mteb_version": "2", "scores": {"test": [{"hit_rate_at_1": 0.5, "recall_at_1": 0.1}]}}
+        ),
+        ["R@1 50"],
+    ),
+    "x_score.json": (json.dumps({"hit@1": 0.75, "ndcg_linear@5": 0.9}), ["R@1 75"]),
     "log.txt": ("epoch 3 test_txt_r1: 58.1 test_img_r1: 40.0\n", ["i2t R@1 58.1", "t2i R@1 40"]),
 }
 
@@ -33,13 +40,20 @@ def test_results_are_no_scores_and_their_numbers_can_be_explained(
 ) -> None:
     content, numbers = FILES[name]
     (tmp_path / name).write_text(content)
-    with pytest.raises(InputError, match="holds results, not scores") as scores:
+    with pytest.raises(InputError, match="results, not scores") as scores:
         open_system(name, root=tmp_path)
-    with pytest.raises(InputError, match="is a file of results") as published:
-        printed.read(str(tmp_path / name))
-    for raised in (scores, published):
-        line = str(raised.value).rpartition("--published ")[2]
-        assert list(map(str, printed.read(line)[0])) == numbers
+    line = str(scores.value).rpartition("--published ")[2]
+    for typed in (line, str(tmp_path / name)):
+        assert list(map(str, printed.read(typed)[0])) == numbers
+
+
+def test_results_without_recalls_are_known_by_their_tool(tmp_path: Path) -> None:
+    content = {"metadata": {"vidore_benchmark_version": "5"}, "metrics": {"x": {"ndcg_at_5": 0.6}}}
+    (tmp_path / "x.json").write_text(json.dumps(content))
+    with pytest.raises(
+        InputError, match=r"x\.json: holds vidore-benchmark results, not scores; run mteb"
+    ):
+        open_system("x.json", root=tmp_path)
 
 
 def test_damaged_scores_are_not_taken_for_results(tmp_path: Path) -> None:

@@ -69,6 +69,10 @@ class Scores(NamedTuple):
     has_ids: bool
     read_as: str  # what was read as what, for the user
     of_vectors: bool = False
+    # whether they are of queries and candidates, which nothing calls captions and images
+    of_anything: bool = False
+    # the file that says what is right, where the scores come with one
+    judgements: Path | None = None
 
 
 def in_words(*words: str) -> str:

@@ -16,13 +16,18 @@ from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
 from pipeline.judge import systems
+from pipeline.judge.systems.scores.foreign import file_sets, unscored
 from pipeline.judge.systems.scores.foreign.arrays import Arrays, stored_as
 from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
-from pipeline.judge.systems.scores.judged import Columns
+from pipeline.judge.systems.scores.judged import Columns, Truth, judge
 from pipeline.judge.systems.scores.layout import is_store
 from pipeline.judge.systems.scores.made import OfFile
 from pipeline.judge.systems.scores.sources import Vectors
-from pipeline.judge.systems.scores.system import System
+from pipeline.judge.systems.scores.system import (
+    CANDIDATES_AND_QUERIES,
+    IMAGES_AND_CAPTIONS,
+    System,
+)
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
 # `Arrays`; None for a run, which `RUN` reads.
@@ -44,8 +49,8 @@ MODEL = "pipeline.make.dual_encoders.scored:open_encoder"
 ARRAYS = "pipeline.judge.systems.scores.foreign.scores:of_files"
 # What reads the lists of a run, within the images and captions of `Columns`.
 RUN = "pipeline.judge.systems.scores.foreign.top_lists:of_run"
-# What reads the recalls of a file that holds results and no scores.
-RECALLS = "pipeline.judge.systems.scores.foreign.results_file:published"
+# What recognises a file that holds results and no scores.
+RESULTS = "pipeline.judge.systems.scores.foreign.results_file:described"
 
 # How files begin -> what they are.
 MARKS = {b"\x93NUMPY": "npy", b"PAR1": "parquet"}
@@ -95,13 +100,10 @@ def open_system(
 
 def _if_results(path: Path) -> str:
     """What is wrong with a file of results; "" for any other file."""
-    numbers = lazy.imported(RECALLS)(path)
-    if not numbers:
+    found = lazy.imported(RESULTS)(path)
+    if not found:
         return ""
-    return (
-        f"{path}: holds results, not scores; give the scores that they were measured on, to "
-        f"`pipeline explain` with --published {numbers}"
-    )
+    return f"{path}: {found}"
 
 
 def _of_files(
@@ -113,7 +115,11 @@ def _of_files(
         with _telling(text, path):
             scores = _matrix(path, columns)
     else:
-        scores = _scores(text, named, columns, normalise)
+        of_tool = file_sets.of_typed(named)
+        if of_tool is None:
+            scores = _scores(text, named, columns, normalise)
+        else:
+            scores = of_tool.scores(named, columns, normalise)
     if normalise and not scores.of_vectors:
         raise InputError(f"--normalise is for vectors; {text} holds similarities")
     if columns.distance and scores.of_vectors:
@@ -123,7 +129,10 @@ def _of_files(
     source = scores.source
     if columns.distance:
         source = _reversed(as_similarity(source, str(path)))
-    return System.of(
+    sides = IMAGES_AND_CAPTIONS
+    if scores.of_anything:
+        sides = CANDIDATES_AND_QUERIES
+    system = System.of(
         _name(named),
         source,
         scores.pool.caption_image,
@@ -132,8 +141,12 @@ def _of_files(
         file=str(path),
         has_ids=scores.has_ids,
         split=columns.known_split,
+        sides=sides,
         read_as=scores.read_as,
     )
+    if scores.judgements is None or columns.judgements is not None:
+        return system
+    return judge(system, Truth(qrels=scores.judgements), None)
 
 
 def _matrix(path: Path, columns: Columns) -> Scores:
@@ -145,7 +158,12 @@ def _matrix(path: Path, columns: Columns) -> Scores:
     shape = (values.shape[0], values.shape[1])
     rows = identified(shape, Given(), columns, path)
     array = f"a NumPy array: {stored_as(values.dtype)} {list(shape)}"
-    return Scores(values, rows.pool, rows.has_ids, in_words(array, rows.said))
+    source: Any = values
+    unlisted = ""
+    only_candidates = unscored.as_lists({None: values}, str(path))
+    if only_candidates is not None:
+        source, unlisted = only_candidates
+    return Scores(source, rows.pool, rows.has_ids, in_words(array, unlisted, rows.said))
 
 
 def _scores(
@@ -158,8 +176,8 @@ def _scores(
             of_arrays: Scores = lazy.imported(ARRAYS)(by_file, columns, normalise)
             return of_arrays
     path, names = named[0]
-    if len(named) == 1 and not names:
-        of_run: Scores = lazy.imported(RUN)(path, columns)
+    if len(named) == 1:
+        of_run: Scores = lazy.imported(RUN)(path, columns, names)
         return of_run
     raise InputError(
         f"{text}: a run is a file by itself, and two files are vectors, or candidates and scores"

@@ -1,4 +1,4 @@
-"""Files of results that are given where scores are expected, as CLIP_benchmark and LAVIS write."""
+"""Files of results, as mteb, CLIP_benchmark and LAVIS write them: numbers without scores."""
 
 import os
 import re
@@ -15,18 +15,34 @@ NUMBER = re.compile(
 )
 # Numbers that a message shows.
 SHOWN = 6
+# What a tool's results hold -> the tool, and how it keeps scores.
+TOOLS = {
+    '"vidore_benchmark_version"': (
+        "vidore-benchmark",
+        "run mteb's ViDoRe tasks with prediction_folder",
+    ),
+    '"mteb_version"': ("mteb", "mteb.evaluate(…, prediction_folder='predictions') keeps them"),
+    '"hit@1"': ("VLM2Vec", "NAME_qry beside it has the vectors"),
+    '"image_retrieval_recall@': (
+        "CLIP_benchmark",
+        "torch.save({'image_features': …, 'text_features': …}, 'vectors.pt') in its zeroshot_retrieval.py",
+    ),
+    '"image_to_text_R@1"': (
+        "open_clip",
+        "torch.save({'image_features': …, 'text_features': …}, 'vectors.pt') in its metrics.py",
+    ),
+    'txt_r1"': (
+        "LAVIS' or BLIP's",
+        "numpy.savez('scores.npz', score_matrix_i2t=…, score_matrix_t2i=…) in its retrieval task",
+    ),
+}
 
 
 def published(path: Path) -> str:
     """The recalls of a file, as `pipeline explain --published` takes them; "" for a file without
     recalls, or with several of one name.
     """
-    if not os.path.isfile(path) or path.stat().st_size > LARGEST:
-        return ""
-    try:
-        text = regular.content(path).decode("utf-8", errors="replace")
-    except OSError:  # why it cannot be read is said by who asks
-        return ""
+    text = _text(path)
     recalls: dict[str, Decimal] = {}
     for match in NUMBER.finditer(text):
         found = spelt(match["name"])
@@ -39,3 +55,34 @@ def published(path: Path) -> str:
         recalls = {name: 100 * number for name, number in recalls.items()}
     shown = [f"{name}={number.normalize():f}" for name, number in recalls.items()]
     return ",".join(shown[:SHOWN])
+
+
+def described(path: Path) -> str:
+    """What a file of results is, and what to give in its place, for a message; "" for any other
+    file.
+    """
+    numbers = published(path)
+    text = _text(path)
+    found = [tool for mark, tool in TOOLS.items() if mark in text]
+    if not numbers and not found:
+        return ""
+    whose, advice = next(iter(found), ("", ""))
+    said = f"holds {whose} results, not scores".replace("  ", " ")
+    if advice:
+        said += f"; {advice}"
+    if numbers:
+        said += (
+            "; give the scores that they were measured on, to `pipeline explain` with --published "
+            f"{numbers}"
+        )
+    return said
+
+
+def _text(path: Path) -> str:
+    """The text of a file of results; "" for one that is larger, or cannot be read."""
+    if not os.path.isfile(path) or path.stat().st_size > LARGEST:
+        return ""
+    try:
+        return regular.content(path).decode("utf-8", errors="replace")
+    except OSError:  # why it cannot be read is said by who asks
+        return ""

@@ -13,6 +13,7 @@ from pipeline.foundation.evaluation.retrieval import Direction, mistakes
 from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import unscored
 from pipeline.judge.systems.scores.foreign.arrays import Arrays
 from pipeline.judge.systems.scores.foreign.beside import (
     Rows,
@@ -217,14 +218,20 @@ def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> Taken:
     path = held.path
     for each in ways.values():
         refuse_distances(held, each)
-    read = {way: as_similarity(_block(path, each, way), str(path)) for way, each in ways.items()}
-    if len(read) == 1:
-        (source,) = read.values()
-    elif read["i2t"].shape != read["t2i"].shape:
+    blocks = {way: _block(path, each, way) for way, each in ways.items()}
+    read = {way: as_similarity(block, str(path)) for way, block in blocks.items()}
+    if len(read) > 1 and read["i2t"].shape != read["t2i"].shape:
         raise InputError(
             f"{path}: {ways['i2t']} and {ways['t2i']} are no two directions of one pool; expected images "
             "x captions, and captions x images"
         )
+    only_candidates = unscored.as_lists(blocks, str(path))
+    unlisted = ""
+    source: retrieval.Scores
+    if only_candidates is not None:
+        source, unlisted = only_candidates
+    elif len(read) == 1:
+        (source,) = read.values()
     else:
         source = Directions(read["i2t"], read["t2i"])  # type: ignore[arg-type]
     held_beside = beside(held, Rows(source.shape))
@@ -232,7 +239,7 @@ def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> Taken:
     words = " and ".join(str(each) for each in ways.values())
     if len(ways) > 1:
         words = f"scores of each direction: {words}"
-    scores = Scores(source, found.pool, found.has_ids, in_words(words, found.said))
+    scores = Scores(source, found.pool, found.has_ids, in_words(words, unlisted, found.said))
     return Taken(scores, [*ways.values(), *held_beside.used(found)])
 
 

@@ -5,6 +5,7 @@ scores.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -107,19 +108,29 @@ def of_arrays(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | 
     return Taken(Scores(source, pool, has_ids, in_words(read_as, said)), [*of_sides, *arrays])
 
 
-def of_run(path: Path, columns: Columns) -> Scores:
+def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
     """The lists of a run, within the pool of the manifest, of the judgements, or of numbers
     from 0.
+
+    parts: what the user types behind the file, to choose in it.
     """
+    layout = runs.layout_of(path)
+    judgements = None
+    if layout is not None and layout.has_judgements and columns.judgements is None:
+        judgements = path
+        columns = replace(columns, judgements=path)
     known = known_pool(columns)
-    if known is None:
-        run, title = runs.read(path, evaluation.judgements.names.Names(), columns.distance)
-        pool, has_ids = _pool(run, columns, path)
-    else:
+    if known is not None:
         pool, names = known
-        run, title = runs.read(path, names, columns.distance)
-        has_ids = True
-    return Scores(runs.lists(run, pool, str(path)), pool, has_ids, title)
+        run, title = runs.read(path, names, columns.distance, parts)
+        return Scores(runs.lists(run, pool, str(path)), pool, True, title)
+    of_anything = layout is not None or not runs.names_sides(path, parts)
+    names = evaluation.judgements.names.Names(sided=layout is None)
+    run, title = runs.read(path, names, columns.distance, parts)
+    pool, has_ids = _pool(run, columns, path, names)
+    lists = runs.lists(run, pool, str(path))
+    lists.has_all_queries = layout is not None and layout.has_all_queries
+    return Scores(lists, pool, has_ids, title, of_anything=of_anything, judgements=judgements)
 
 
 def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
@@ -202,14 +213,16 @@ def _read(
         found[way], read = _run(path, each, candidates, way, sides)
         said.append(f"{NAMES[way]} {read}".rstrip())
     if sides.pool is None:
-        pool, has_ids = _pool(found, columns, path)
+        pool, has_ids = _pool(found, columns, path, evaluation.judgements.names.Names())
     else:
         pool = sides.pool[0]
         has_ids = True
     return runs.lists(found, pool, str(path)), pool, has_ids, " and ".join(said)
 
 
-def _pool(run: Mapping[Direction, Run], columns: Columns, path: Path) -> tuple[Collection, bool]:
+def _pool(
+    run: Mapping[Direction, Run], columns: Columns, path: Path, names: Names
+) -> tuple[Collection, bool]:
     """The pool of lists without a manifest, and whether its ids are known: of the judgements, or of
     numbers from 0.
     """
@@ -219,9 +232,7 @@ def _pool(run: Mapping[Direction, Run], columns: Columns, path: Path) -> tuple[C
     images = np.union1d(i2t.query, t2i.candidate)
     captions = np.union1d(i2t.candidate, t2i.query)
     if columns.judgements is not None:
-        judged_images, judged_captions = evaluation.judgements.qrels.ids(
-            columns.judgements, evaluation.judgements.names.Names()
-        )
+        judged_images, judged_captions = evaluation.judgements.qrels.ids(columns.judgements, names)
         images = np.union1d(images, judged_images)
         captions = np.union1d(captions, judged_captions)
         return Collection(images, captions, np.full(len(captions), -1, np.int64)), True

@@ -1,0 +1,26 @@
+"""What the tools behind leaderboards write: runs with scores of mteb, sentence-transformers and
+MMEB, which `pipeline evaluate`, `compare` and `explain` read like any other scores.
+
+    mteb_predictions.py        each query's best candidates, by subset and split
+    sentence_transformers.py   the predictions of its evaluators
+    mmeb.py                    VLM2Vec's ranked lists, which have no scores, and their labels
+
+A layout is a class in a file here, and a line in `EXTENSION`.
+"""
+
+from pipeline.foundation.parts.extension import Extension
+
+_RUNS = {
+    "mteb": "pipeline.extensions.leaderboards.mteb_predictions:MtebPredictions",
+    "mmeb": "pipeline.extensions.leaderboards.mmeb:RankedLists",
+    "sentence-transformers": "pipeline.extensions.leaderboards.sentence_transformers:Predictions",
+}
+_JUDGEMENTS = {"mmeb": "pipeline.extensions.leaderboards.mmeb:Labels"}
+_SETS = {
+    "tokens": "pipeline.extensions.leaderboards.token_files:TokenFiles",
+    "mmeb": "pipeline.extensions.leaderboards.mmeb_vectors:EncodedSet",
+    "clip-retrieval": "pipeline.extensions.leaderboards.clip_retrieval:Folder",
+}
+EXTENSION = Extension(
+    parts={"run_layouts": _RUNS, "judgement_layouts": _JUDGEMENTS, "file_sets": _SETS}
+)

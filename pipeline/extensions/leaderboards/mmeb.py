@@ -1,0 +1,140 @@
+"""What VLM2Vec's evaluation of MMEB writes for a data set: `NAME_pred.jsonl` and
+`NAME_info.jsonl`.
+
+    NAME_pred.jsonl   {"prediction": [best first], "label": [right ones], "rel_scores": null}
+    NAME_info.jsonl   {"cand_names": [candidates], "label_name": right, "rel_scores": [grades]}
+
+A line is a query, and its number is the query's id.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pipeline.foundation.evaluation.judgements.layouts import Layout, Row
+from pipeline.foundation.files import long_json
+
+PREDICTED = re.compile(r'\s*\{\s*"prediction"\s*:\s*\[')
+INFO = re.compile(r'\s*\{\s*"cand_names"\s*:\s*\[')
+# A line lists every candidate of a query, up to all pages of a corpus.
+LONGEST_QUERY = 1 << 26
+
+
+class RankedLists(Layout):
+    """`NAME_pred.jsonl` as a run: ranks without scores, so that ties cannot be seen."""
+
+    value = "rank"
+    has_judgements = True
+    title = "MMEB's ranked lists, without scores: ties cannot be seen"
+
+    @classmethod
+    def recognises(cls, start: str) -> bool:
+        return bool(PREDICTED.match(start))
+
+    def rows(self, text: Iterable[str]) -> Iterator[Row]:
+        for number, line in _lines(text):
+            names = distinct(_names(line.get("prediction"), number))
+            for rank, candidate in enumerate(names, start=1):
+                yield str(number), candidate, str(rank)
+
+
+class Labels(Layout):
+    """The right candidates of `NAME_pred.jsonl` or `NAME_info.jsonl`, with their grades."""
+
+    value = "grade"
+    title = "MMEB's labels"
+
+    @classmethod
+    def recognises(cls, start: str) -> bool:
+        return bool(PREDICTED.match(start) or INFO.match(start))
+
+    def rows(self, text: Iterable[str]) -> Iterator[Row]:
+        for number, line in _lines(text):
+            labels = _labels(line, number)
+            grades = line.get("rel_scores") or [1] * len(labels)
+            if not isinstance(grades, list) or len(grades) != len(labels):
+                raise ValueError(
+                    f"line {number + 1} has {len(labels)} labels, and other rel_scores: expected one each"
+                )
+            for label, grade in zip(labels, grades, strict=True):
+                yield str(number), label, str(grade)
+
+
+class Query(NamedTuple):
+    """A line of `NAME_info.jsonl`."""
+
+    candidates: list[str]  # a right one once
+    labels: list[str]  # its right candidates
+    listed: int  # how many candidates the line has
+
+
+def queries_of(text: Iterable[str]) -> list[Query]:
+    """The lines of `NAME_info.jsonl`, in which a right candidate is listed once."""
+    queries = []
+    for number, line in _lines(text):
+        labels = _labels(line, number)
+        names = _names(line.get("cand_names"), number)
+        candidates: list[str] = []
+        for name in names:
+            if name not in labels or name not in candidates:
+                candidates.append(name)
+        if not candidates:
+            raise ValueError(f"line {number + 1} has no candidates")
+        queries.append(Query(candidates, labels, len(names)))
+    return queries
+
+
+def predicted(text: Iterable[str]) -> Iterator[list[str]]:
+    """Each query's ranked candidates, of `NAME_pred.jsonl`."""
+    for number, line in _lines(text):
+        yield _names(line.get("prediction"), number)
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The names of a query's candidates; one that comes again keeps its place under a name that no
+    other has.
+    """
+    taken = set(names)
+    seen: set[str] = set()
+    different = []
+    for name in names:
+        other = name
+        number = 1
+        while other in seen or (other != name and other in taken):
+            number += 1
+            other = f"{name} ({number})"
+        seen.add(other)
+        different.append(other)
+    return different
+
+
+def _lines(text: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The lines, numbered from 0."""
+    for number, line in enumerate(long_json.values(text, LONGEST_QUERY)):
+        if not isinstance(line, dict):
+            raise ValueError(f"line {number + 1} is no object")
+        yield number, line
+
+
+def _labels(line: dict[str, Any], number: int) -> list[str]:
+    """The names of a query's right candidates: one, or a list."""
+    labels = line.get("label", line.get("label_name"))
+    if not isinstance(labels, list):
+        labels = [labels]
+    return _names(labels, number)
+
+
+def _names(candidates: Any, number: int) -> list[str]:
+    """The names of candidates in a line."""
+    if not isinstance(candidates, list):
+        raise ValueError(f"line {number + 1} has no list of candidates")
+    return [_name(candidate, number) for candidate in candidates]
+
+
+def _name(candidate: Any, number: int) -> str:
+    """The name of a candidate: a text, a path or a number."""
+    if isinstance(candidate, bool) or not isinstance(candidate, str | int):
+        raise ValueError(
+            f"line {number + 1}: a candidate is neither a text nor a number: {str(candidate)[:40]!a}"
+        )
+    return str(candidate)

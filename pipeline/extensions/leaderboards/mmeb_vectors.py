@@ -1,0 +1,194 @@
+"""The vectors that VLM2Vec's evaluation of MMEB keeps of a data set: `NAME_qry` and `NAME_tgt`,
+with each query's candidates in `NAME_info.jsonl`.
+"""
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from pipeline.extensions.leaderboards.mmeb import Query, distinct, predicted, queries_of
+from pipeline.extensions.leaderboards.multi_vectors import (
+    Candidates,
+    maxsim,
+    require_kept,
+    tokens_of,
+)
+from pipeline.foundation.evaluation.judgements.names import Names
+from pipeline.foundation.evaluation.retrieval import Collection, Ids
+from pipeline.foundation.files.expansion import unpacked
+from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
+from pipeline.judge.systems.scores.foreign.identified import Scores, in_words
+from pipeline.judge.systems.scores.foreign.numpy_files import read_pickle
+from pipeline.judge.systems.scores.judged import Columns
+from pipeline.judge.systems.scores.runs import Run
+
+QUERIES = "_qry"
+CANDIDATES = "_tgt"
+INFO = "_info.jsonl"
+PREDICTED = "_pred.jsonl"
+PIECE = 1 << 20  # characters that are read at once
+# What a query is ranked among -> in words.
+POOLS = {"local": "its own candidates", "global": "all candidates"}
+
+
+class EncodedSet(FileSet):
+    """`NAME_qry` with `NAME_tgt` and `NAME_info.jsonl`: each query is ranked among its own
+    candidates, or among all.
+
+    VLM2Vec decides it by a setting that none of the files has. `NAME_pred.jsonl` beside them shows
+    it; `NAME_qry:local` or `NAME_qry:global` says it.
+    """
+
+    @classmethod
+    def recognises(cls, typed: Typed) -> bool:
+        path, _ = typed[0]
+        if len(typed) > 1 or not path.name.endswith(QUERIES):
+            return False
+        return all(_beside(path, ending).is_file() for ending in (CANDIDATES, INFO))
+
+    def scores(self, typed: Typed, columns: Columns, normalise: bool) -> Scores:
+        ((path, parts),) = typed
+        if columns.manifest is not None:
+            raise InputError(f"{path}: MMEB's files say what is right; leave out --manifest")
+        info = _beside(path, INFO)
+        with _reading(info) as text:
+            asked = queries_of(text)
+        queries = _queries(path, len(asked))
+        vectors = {}
+        for name, array in read_pickle(_beside(path, CANDIDATES)).arrays.items():
+            vectors[name] = array.read()
+        _require_vectors(path, asked, vectors)
+        among = _pool_of_queries(path, parts, asked)
+        said = in_words(
+            f"MMEB's vectors of {len(queries):,} queries and {len(vectors):,} candidates",
+            f"each query is ranked among {POOLS[among]}",
+        )
+        if queries.ndim == 3:
+            said = in_words(said, "MaxSim over tokens, without rows of zeros")
+        if normalise:
+            queries = _of_length_1(queries)
+            vectors = {name: _of_length_1(vector) for name, vector in vectors.items()}
+        with refusing(InputError, lambda error: f"{path}: {error}"):
+            if among == "global":
+                run = _among_all(queries, vectors)
+            else:
+                run = _among_own(queries, vectors, asked)
+        labels = _ids([name for query in asked for name in query.labels])
+        candidates = np.union1d(run.candidate, labels)
+        pool = Collection(candidates, np.arange(len(queries)), np.full(len(queries), -1, np.int64))
+        lists = runs.lists({"t2i": run}, pool, str(path))
+        lists.has_all_queries = True
+        lists.are_whole = True
+        return Scores(lists, pool, True, said, of_vectors=True, of_anything=True, judgements=info)
+
+
+def _beside(path: Path, ending: str) -> Path:
+    """Another file of the same data set."""
+    return path.with_name(path.name.removesuffix(QUERIES) + ending)
+
+
+def _queries(path: Path, count: int) -> np.ndarray:
+    """The vectors of all queries, [Q, D], or of their tokens, [Q, L, D]."""
+    arrays = read_pickle(path).arrays
+    if len(arrays) != 1:
+        raise InputError(f"{path}: holds {len(arrays)} arrays, expected one of all queries")
+    (array,) = arrays.values()
+    if len(array.shape) not in (2, 3) or array.shape[0] != count:
+        raise InputError(
+            f"{path}: is {array}, expected [{count:,}, D], or [{count:,}, tokens, D], a row for each line of "
+            f"{_beside(path, INFO).name}"
+        )
+    return array.read()
+
+
+def _require_vectors(path: Path, asked: Sequence[Query], vectors: Mapping[str, np.ndarray]) -> None:
+    """Refuse candidates that have no vector."""
+    for number, query in enumerate(asked, start=1):
+        for name in query.candidates:
+            if name not in vectors:
+                raise InputError(
+                    f"{_beside(path, CANDIDATES)}: lacks the candidate {name[:40]!a} of line {number} of "
+                    f"{_beside(path, INFO).name}: it is of another run"
+                )
+
+
+def _pool_of_queries(path: Path, parts: Sequence[str], asked: Sequence[Query]) -> str:
+    """What each query is ranked among, a key of `POOLS`."""
+    if parts:
+        (pool,) = parts[:1]
+        if len(parts) > 1 or pool not in POOLS:
+            raise InputError(
+                f"{path}:{':'.join(parts)}: expected :local or :global behind the file"
+            )
+        return pool
+    file = _beside(path, PREDICTED)
+    if file.is_file():
+        with _reading(file) as text:
+            lengths = [len(ranked) for ranked in predicted(text)]
+        if len(lengths) != len(asked):
+            raise InputError(
+                f"{file}: has {len(lengths):,} queries, {_beside(path, INFO).name} {len(asked):,}: it is of "
+                "another run"
+            )
+        are_own = [length == query.listed for length, query in zip(lengths, asked, strict=True)]
+        return "local" if all(are_own) else "global"
+    if all(query.candidates == asked[0].candidates for query in asked):
+        return "global"
+    raise InputError(
+        f"{path}: its queries list different candidates, and no {file.name} shows whether they were ranked "
+        f"among these or among all; type {path}:local or {path}:global"
+    )
+
+
+def _of_length_1(vectors: np.ndarray) -> np.ndarray:
+    """Vectors divided by their lengths; those of zeros stay."""
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.where(lengths, lengths, 1)
+
+
+def _among_all(queries: np.ndarray, vectors: Mapping[str, np.ndarray]) -> Run:
+    """The scores of each query with all candidates."""
+    require_kept(len(queries), len(vectors))
+    candidates = Candidates.of([tokens_of(vector) for vector in vectors.values()])
+    scores = [maxsim(tokens_of(query), candidates) for query in queries]
+    ids = _ids([*vectors])
+    of_query = np.repeat(np.arange(len(queries)), len(ids))
+    of_candidate = np.tile(ids, len(queries))
+    return Run(of_query, of_candidate, np.concatenate(scores).astype(float))
+
+
+def _among_own(
+    queries: np.ndarray, vectors: Mapping[str, np.ndarray], asked: Sequence[Query]
+) -> Run:
+    """The scores of each query with its candidates; one that comes twice keeps both places."""
+    tokens = {name: tokens_of(vector) for name, vector in vectors.items()}
+    of_candidate = []
+    scores = []
+    for vector, query in zip(queries, asked, strict=True):
+        own = Candidates.of([tokens[name] for name in query.candidates])
+        scores.append(maxsim(tokens_of(vector), own))
+        of_candidate.append(_ids(distinct(query.candidates)))
+    counts = [len(query.candidates) for query in asked]
+    of_query = np.repeat(np.arange(len(queries)), counts)
+    return Run(of_query, np.concatenate(of_candidate), np.concatenate(scores).astype(float))
+
+
+def _ids(names: Sequence[str]) -> Ids:
+    ids = Names()
+    return np.array([ids.one(name) for name in names], np.int64)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Iterator[str]]:
+    """Open JSON Lines, in pieces of text; what is wrong with them is said with the file's name."""
+    with (
+        refusing(ValueError, lambda error: f"{path}: {error}"),
+        unpacked(path) as file,
+        io.TextIOWrapper(file, "utf-8-sig") as text,
+    ):
+        yield iter(lambda: text.read(PIECE), "")

@@ -1,0 +1,90 @@
+"""Runs and judgements in the layout of one tool, beside tables and JSON of pairs.
+
+A layout is a subclass of `Layout`, in a file of an extension, and a line in its `EXTENSION`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from pipeline.foundation.parts import lazy
+
+# A query, a candidate, and its score, rank or grade, as text.
+Row = tuple[str, str, str]
+
+
+class Layout(ABC):
+    """How a tool lays out a run or judgements in a file of text.
+
+    An instance reads one file, whose title it knows when it has read a row.
+
+    Attributes:
+        value: What the third column of a row is: "score", "rank" or "grade".
+        title: What the file was recognised as, for the user.
+        has_judgements: Whether the same file, read as judgements, says what is right for its run.
+        has_all_queries: Whether a run lists every query of its pool, so that judgements of others
+            are of another pool, such as another language's.
+    """
+
+    value: ClassVar[str]
+    has_judgements: ClassVar[bool] = False
+    has_all_queries: ClassVar[bool] = True
+    title: str
+
+    def __init__(self, path: Path, parts: Sequence[str]) -> None:
+        """Read a file.
+
+        Args:
+            path: The file, for messages.
+            parts: What the user types behind it, FILE:PART:PART, to choose among what it holds.
+        """
+        self.path = path
+        self.parts = parts
+
+    @classmethod
+    @abstractmethod
+    def recognises(cls, start: str) -> bool:
+        """Whether a file is of this layout.
+
+        Args:
+            start: Its first few hundred characters.
+
+        Returns:
+            True if they are of this layout and of no other one.
+        """
+
+    @abstractmethod
+    def rows(self, text: Iterable[str]) -> Iterator[Row]:
+        """Read the rows.
+
+        Args:
+            text: The file in pieces, cut anywhere.
+
+        Yields:
+            The ids of a query and of a candidate, and the value, as text.
+
+        Raises:
+            ValueError: If it is not of this layout; the message follows the file's name.
+        """
+
+
+RUNS: lazy.LookupTable[type[Layout]] = lazy.LookupTable(
+    {}, "run_layouts", base="pipeline.foundation.evaluation.judgements.layouts:Layout"
+)
+JUDGEMENTS: lazy.LookupTable[type[Layout]] = lazy.LookupTable(
+    {}, "judgement_layouts", base="pipeline.foundation.evaluation.judgements.layouts:Layout"
+)
+
+# By what is read, as `Kind.noun` calls it.
+OF_NOUN = {"a run": RUNS, "judgements": JUDGEMENTS}
+
+
+def of_start(table: lazy.LookupTable[type[Layout]], start: bytes) -> type[Layout] | None:
+    """The layout of a file that begins so; None for a table or pairs."""
+    text = start.decode("utf-8", errors="ignore")
+    for name in table:
+        layout = table[name]
+        if layout.recognises(text):
+            return layout
+    return None

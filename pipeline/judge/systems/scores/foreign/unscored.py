@@ -1,0 +1,104 @@
+"""Matrices in which one value stands for "no candidate": ALBEF's, BLIP's and LAVIS' evaluation
+scores each query's first k candidates, and leaves -100 at all others; summed over N processes,
+-100 N.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists
+from pipeline.foundation.evaluation.retrieval.lists import Listed
+
+FILL = -100
+MOST_PROCESSES = 1024
+# The largest share of pairs that were scored, and how many there are at most.
+MOST = 0.5
+MOST_PAIRS = 1 << 26
+# The least share of queries with as many candidates as most of them.
+ALIKE = 0.9
+ROWS = 256  # that are looked at together
+LOOKED_AT = 5  # rows, in one of which the value is found
+
+
+def as_lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists, str] | None:
+    """The candidates that were scored, where the other pairs have one value that says they were
+    not; and that in words. None for any other matrix, and for one that does not tell whose
+    candidates were scored.
+
+    Args:
+        matrices: One [I, C], under None, or one for each direction.
+        name: What messages call them.
+    """
+    listed: dict[Direction, Listed] = {}
+    fills = []
+    for way, matrix in matrices.items():
+        fill = _fill(matrix)
+        if fill is None:
+            return None
+        images, captions, scores = _scored(matrix, fill)
+        direction = way or _direction(images, captions)
+        if direction is None:
+            return None
+        if direction == "i2t":
+            listed["i2t"] = Listed(images, captions, scores)
+        else:
+            listed["t2i"] = Listed(captions, images, scores)
+        fills.append(f"{fill:g}")
+    shape = next(iter(matrices.values())).shape
+    values = " and ".join(dict.fromkeys(fills))
+    said = f"{values} for pairs that were not scored, which are no candidates"
+    return Lists(shape, listed, name), said
+
+
+def _direction(images: Ids, captions: Ids) -> Direction | None:
+    """The direction of the scored pairs of one matrix: candidates of images, as many for each that
+    has some, or of captions; None where that does not tell.
+    """
+    of_image = np.bincount(images)
+    of_caption = np.bincount(captions)
+    are_of_images = _are_alike(of_image)
+    are_of_captions = _are_alike(of_caption)
+    if are_of_images == are_of_captions:
+        return None
+    return "i2t" if are_of_images else "t2i"
+
+
+def _are_alike(candidates: Ids) -> bool:
+    """Whether nearly all queries that have candidates have as many."""
+    _, counts = np.unique(candidates[candidates > 0], return_counts=True)
+    return bool(counts.max() >= ALIKE * counts.sum())
+
+
+def _fill(matrix: Any) -> float | None:
+    """The value of pairs that were not scored; None where there is none such."""
+    rows, columns = matrix.shape
+    if not rows or not columns:
+        return None
+    looked_at = np.unique(np.linspace(0, rows - 1, LOOKED_AT, dtype=np.int64))
+    least = min(float(np.asarray(matrix[row : row + 1]).min()) for row in looked_at.tolist())
+    number, rest = divmod(least, FILL)
+    if rest or not 1 <= number <= MOST_PROCESSES:
+        return None
+    filled = 0
+    for start in range(0, rows, ROWS):
+        filled += int((np.asarray(matrix[start : start + ROWS]) == least).sum())
+    scored = rows * columns - filled
+    if not 0 < scored <= min(MOST * rows * columns, MOST_PAIRS):
+        return None
+    return least
+
+
+def _scored(matrix: Any, fill: float) -> tuple[Ids, Ids, np.ndarray]:
+    """The rows, columns and scores of the pairs that were scored."""
+    rows = []
+    columns = []
+    scores = []
+    for start in range(0, matrix.shape[0], ROWS):
+        block = np.asarray(matrix[start : start + ROWS])
+        row, column = np.nonzero(block != fill)
+        rows.append(row + start)
+        columns.append(column)
+        scores.append(block[row, column].astype(np.float64))
+    return np.concatenate(rows), np.concatenate(columns), np.concatenate(scores)

@@ -1,0 +1,150 @@
+"""Files that mteb and sentence-transformers write themselves: our numbers are those that the tool
+prints, where no two candidates are equally similar.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import datasets
+import mteb
+import numpy as np
+import pytest
+import torch
+from mteb.abstasks.retrieval import AbsTaskRetrieval
+from mteb.abstasks.task_metadata import TaskMetadata
+from mteb.models.model_implementations.random_baseline import random_encoder_baseline
+from sentence_transformers import util
+from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+from pipeline.foundation import settings
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns, Truth, judge
+
+pytestmark = pytest.mark.slow
+SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
+QUERIES, DOCUMENTS = 25, 60
+CUTOFFS = (1, 5, 10)
+METRICS = [*(f"{name}@{k}" for name in ("nDCG", "Recall", "AP") for k in CUTOFFS), "MRR@10"]
+
+
+def right_answers() -> dict[str, dict[str, int]]:
+    """One to four right documents a query, with grades 1 and 2."""
+    rng = np.random.default_rng(0)
+    answers = {}
+    for query in range(QUERIES):
+        documents = rng.choice(DOCUMENTS, rng.integers(1, 5), replace=False)
+        answers[f"q{query}"] = {f"d{each}": int(rng.integers(1, 3)) for each in documents}
+    return answers
+
+
+def ours(file: str, answers: Any, folder: Path) -> dict[str, Any]:
+    """What a file of a tool measures here, by the right answers as JSON."""
+    qrels = folder / "qrels.json"
+    qrels.write_text(json.dumps(answers))
+    system = open_system(file, Columns(judgements=qrels))
+    system = judge(system, Truth(qrels=qrels), None)
+    how = SETTINGS.evaluate.model_copy(update={"metrics": METRICS})
+    numbers = measured.measure(system, "all", "expected", how).numbers
+    return numbers["t2i"]
+
+
+def task(answers: dict[str, dict[str, int]], subsets: dict[str, str]) -> AbsTaskRetrieval:
+    """A task of mteb with texts. subsets: the split of each."""
+    described = TaskMetadata(
+        name="Made",
+        description="Made texts.",
+        type="Retrieval",
+        dataset={"path": "made", "revision": "local"},
+        category="t2t",
+        modalities=["text"],
+        eval_splits=sorted(set(subsets.values())),
+        eval_langs={subset: ["eng-Latn"] for subset in subsets},
+        main_score="ndcg_at_10",
+    )
+
+    def texts(kind: str, count: int) -> datasets.Dataset:
+        ids = [f"{kind}{number}" for number in range(count)]
+        return datasets.Dataset.from_dict({"id": ids, "text": [f"text of {each}" for each in ids]})
+
+    class Made(AbsTaskRetrieval):
+        metadata = described
+
+        def load_data(self, num_proc: int | None = None, **asked: Any) -> None:
+            whole: Any = {
+                "queries": texts("q", QUERIES),
+                "corpus": texts("d", DOCUMENTS),
+                "relevant_docs": answers,
+                "top_ranked": None,
+            }
+            self.dataset = {subset: {split: whole} for subset, split in subsets.items()}
+            self.data_loaded = True
+
+    return Made()
+
+
+def test_predictions_of_mteb_give_its_numbers(tmp_path: Path) -> None:
+    answers = right_answers()
+    (result,) = mteb.evaluate(
+        mteb.get_model(str(random_encoder_baseline.name)),
+        task(answers, {"default": "test"}),
+        cache=None,
+        prediction_folder=tmp_path,
+        show_progress_bar=False,
+    ).task_results
+    (theirs,) = result.scores["test"]
+    numbers = ours(str(tmp_path / "Made_predictions.json"), answers, tmp_path)
+    for name, called in (
+        ("R", "hit_rate_at"),
+        ("Recall", "recall_at"),
+        ("nDCG", "ndcg_at"),
+        ("AP", "map_at"),
+    ):
+        for k in CUTOFFS:
+            assert numbers[f"{name}@{k}"] / 100 == pytest.approx(theirs[f"{called}_{k}"], abs=1e-5)
+    assert numbers["MRR@10"] / 100 == pytest.approx(theirs["mrr_at_10"], abs=1e-5)
+
+
+class Model:
+    """Random vectors in the place of a model of sentence-transformers."""
+
+    similarity_fn_name = "cosine"
+    similarity = staticmethod(util.cos_sim)
+    model_card_data = SimpleNamespace(set_evaluation_metrics=lambda *_: None)
+
+    def encode(self, texts: list[str], **asked: Any) -> torch.Tensor:
+        seeds = [zlib.crc32(text.encode()) for text in texts]
+        vectors = [np.random.default_rng(seed).normal(size=16) for seed in seeds]
+        return torch.tensor(np.array(vectors))
+
+    encode_query = encode
+    encode_document = encode
+
+
+def test_predictions_of_sentence_transformers_give_its_numbers(tmp_path: Path) -> None:
+    answers = right_answers()
+    evaluator = InformationRetrievalEvaluator(
+        {f"q{number}": f"query {number}" for number in range(QUERIES)},
+        {f"d{number}": f"document {number}" for number in range(DOCUMENTS)},
+        {query: set(documents) for query, documents in answers.items()},
+        map_at_k=list(CUTOFFS),
+        precision_recall_at_k=list(CUTOFFS),
+        accuracy_at_k=list(CUTOFFS),
+        ndcg_at_k=list(CUTOFFS),
+        write_predictions=True,
+    )
+    model: Any = Model()
+    theirs = evaluator(model, str(tmp_path))
+    (file,) = tmp_path.glob("*_predictions_cosine.jsonl")
+    binary = {query: dict.fromkeys(documents, 1) for query, documents in answers.items()}
+    numbers = ours(str(file), binary, tmp_path)
+    for name, called in (("R", "accuracy"), ("Recall", "recall"), ("nDCG", "ndcg")):
+        for k in CUTOFFS:
+            expected = theirs[f"cosine_{called}@{k}"]
+            assert numbers[f"{name}@{k}"] / 100 == pytest.approx(expected, abs=1e-9)
+    assert numbers["MRR@10"] / 100 == pytest.approx(theirs["cosine_mrr@10"], abs=1e-9)

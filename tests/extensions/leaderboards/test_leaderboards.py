@@ -1,0 +1,357 @@
+"""Files of the tools behind leaderboards, made as their sources write them: the numbers are those
+of plain NumPy on what was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pipeline.foundation import settings
+from pipeline.foundation.evaluation.statistics.contrast import together
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns, Truth, judge
+from pipeline.judge.tables.evaluated import to_text
+
+SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
+QUERIES, CANDIDATES, OWN, DIMENSION = 30, 40, 8, 16
+NAMES = [f"candidate {number}" for number in range(CANDIDATES)]
+
+
+def recall_at_1(file: str, columns: Columns = Columns()) -> float:
+    """R@1 of the queries of a file, in percent."""
+    system = open_system(file, columns)
+    if columns.judgements is not None:
+        system = judge(system, Truth(qrels=columns.judgements), None)
+    value: float = measured.measure(system, "all", "expected", SETTINGS.evaluate).numbers["t2i"][
+        "R@1"
+    ]
+    return value
+
+
+def write_lines(path: Path, lines: Iterable[Any]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+class Encoded:
+    """A data set of MMEB: candidate i is right for query i, which has `OWN` candidates of its
+    own.
+    """
+
+    def __init__(self, folder: Path, rng: np.random.Generator) -> None:
+        self.path = folder / "made_qry"
+        self.vectors = rng.normal(size=(CANDIDATES, DIMENSION)).astype(np.float32)
+        noise = rng.normal(size=(QUERIES, DIMENSION)).astype(np.float32)
+        self.queries = self.vectors[:QUERIES] + 1.5 * noise
+        self.own = []
+        for query in range(QUERIES):
+            others = rng.choice(np.delete(np.arange(CANDIDATES), query), OWN - 1, replace=False)
+            self.own.append([query, *others.tolist()])
+        self.path.write_bytes(pickle.dumps(self.queries))
+        named = dict(zip(NAMES, self.vectors, strict=True))
+        (folder / "made_tgt").write_bytes(pickle.dumps(named))
+        names = [[NAMES[each] for each in row] for row in self.own]
+        info = [{"cand_names": row, "label_name": NAMES[query]} for query, row in enumerate(names)]
+        write_lines(folder / "made_info.jsonl", info)
+
+    def ranked(self, query: int, among: list[int]) -> list[int]:
+        scores = self.vectors[among] @ self.queries[query]
+        return [among[each] for each in np.argsort(-scores)]
+
+    def first_are_right(self, pools: list[list[int]]) -> float:
+        """Percent of queries whose first candidate is right."""
+        first = [self.ranked(query, pool)[0] for query, pool in enumerate(pools)]
+        return 100 * float(np.mean(np.array(first) == np.arange(QUERIES)))
+
+    def predict(self, pools: list[list[int]]) -> Path:
+        """Write the ranked lists, as VLM2Vec does."""
+        lines = []
+        for query, pool in enumerate(pools):
+            ranked = [NAMES[each] for each in self.ranked(query, pool)]
+            lines.append({"prediction": ranked, "label": [NAMES[query]], "rel_scores": None})
+        path = self.path.with_name("made_pred.jsonl")
+        write_lines(path, lines)
+        return path
+
+
+@pytest.fixture
+def encoded(tmp_path: Path, rng: np.random.Generator) -> Encoded:
+    return Encoded(tmp_path, rng)
+
+
+def test_queries_of_mmeb_are_ranked_among_their_own_or_all_candidates(encoded: Encoded) -> None:
+    every = [list(range(CANDIDATES))] * QUERIES
+    expected = {
+        "local": encoded.first_are_right(encoded.own),
+        "global": encoded.first_are_right(every),
+    }
+    assert expected["local"] > expected["global"] > 0
+    for pool, recall in expected.items():
+        assert recall_at_1(f"{encoded.path}:{pool}") == pytest.approx(recall)
+    with pytest.raises(InputError, match=r"type .*made_qry:local or .*made_qry:global"):
+        open_system(str(encoded.path))
+    # The ranked lists beside them say it, and hold the same ranks and labels.
+    for pools, recall in ((encoded.own, expected["local"]), (every, expected["global"])):
+        predicted = encoded.predict(pools)
+        assert recall_at_1(str(encoded.path)) == pytest.approx(recall)
+        assert recall_at_1(str(predicted)) == pytest.approx(recall)
+    assert "ties cannot be seen" in open_system(str(predicted)).read_as
+
+
+def test_a_candidate_that_comes_twice_takes_two_places(tmp_path: Path) -> None:
+    lines = [
+        {"prediction": ["b", "b", "a"], "label": ["a"], "rel_scores": None},
+        {"prediction": [1, 2, 3], "label": [2], "rel_scores": [2]},
+    ]
+    write_lines(tmp_path / "x_pred.jsonl", lines)
+    system = open_system(str(tmp_path / "x_pred.jsonl"))
+    how = SETTINGS.evaluate.model_copy(update={"metrics": ["MRR"]})
+    numbers = measured.measure(system, "all", "expected", how).numbers["t2i"]
+    assert numbers["MRR"] == pytest.approx(100 * (1 / 3 + 1 / 2) / 2)
+
+
+def late_interaction(query: np.ndarray, page: np.ndarray) -> float:
+    """MaxSim by its definition, of tokens in float64."""
+    total = 0.0
+    for token in query.astype(np.float64):
+        total += max(float(token @ other) for other in page.astype(np.float64))
+    return total
+
+
+def test_tokens_are_compared_by_their_best_matches_and_padding_is_none(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    pages = [rng.normal(size=(rng.integers(2, 7), 4)) - 1.5 for _ in range(12)]
+    queries = [rng.normal(size=(3, 4)) + 1.5 for _ in range(12)]
+    scores = np.array([[late_interaction(query, page) for page in pages] for query in queries])
+    assert (scores < 0).any()
+    expected = 100 * float(np.mean(scores.argmax(1) == np.arange(12)))
+    padded = np.zeros((12, 7, 4), np.float32)
+    for number, page in enumerate(pages):
+        padded[number, : len(page)] = page
+    np.save(tmp_path / "pages.npy", padded)
+    np.save(tmp_path / "queries.npy", np.array(queries, np.float32))
+    (tmp_path / "pages.pkl").write_bytes(pickle.dumps([page.astype(np.float32) for page in pages]))
+    padded[0, 0, 0] = np.nan
+    np.save(tmp_path / "nan.npy", padded)
+    with pytest.raises(InputError, match="NaN or infinity"):
+        open_system(
+            f"{tmp_path / 'nan.npy'}:{tmp_path / 'queries.npy'}", Columns(captions_per_image=1)
+        )
+    for file in ("pages.npy", "pages.pkl"):
+        typed = f"{tmp_path / file}:{tmp_path / 'queries.npy'}"
+        system = open_system(typed, Columns(captions_per_image=1))
+        lists: Any = system.scores
+        listed = lists.listed["t2i"]
+        np.testing.assert_allclose(listed.score.reshape(12, 12), scores, rtol=1e-4)
+        assert recall_at_1(typed, Columns(captions_per_image=1)) == pytest.approx(expected)
+
+
+def test_runs_of_uniir_have_a_column_more(tmp_path: Path) -> None:
+    run = tmp_path / "run.txt"
+    qrels = tmp_path / "qrels.txt"
+    run.write_text(
+        "8:1 Q0 9:5 1 0.9 mbeir 7\n8:1 Q0 9:6 2 0.5 mbeir 7\n8:2 Q0 9:5 1 0.8 mbeir 7\n8:2 Q0 9:7 2 0.1 mbeir 7\n"
+    )
+    qrels.write_text("8:1 0 9:5 1 7\n8:2 0 9:7 1 7\n")
+    assert recall_at_1(str(run), Columns(judgements=qrels)) == 50
+    system = judge(open_system(str(run), Columns(judgements=qrels)), Truth(qrels=qrels), None)
+    result = measured.measure(system, "all", "expected", SETTINGS.evaluate)
+    described = {"sides": system.sides, "lists": measured.of_lists(result)}
+    shown = to_text([("", result.numbers | described)])
+    assert shown.startswith("3 candidates x 2 queries")
+    assert "query → candidate: lists of up to 2 candidates, each with a right one" in shown
+
+
+def test_a_subset_and_split_of_mteb_are_chosen(tmp_path: Path) -> None:
+    right = {"q1": {"a": 0.1, "b": 0.9}, "q2": {"a": 0.7, "b": 0.2}}
+    wrong = {"q1": {"a": 0.9, "b": 0.1}, "q2": {"a": 0.2, "b": 0.7}}
+    held = {
+        "mteb_model_meta": {"model_name": "org/m"},
+        "en": {"test": right},
+        "fr": {"test": wrong},
+    }
+    path = tmp_path / "Made_predictions.json"
+    path.write_text(json.dumps(held))
+    qrels = tmp_path / "qrels.json"
+    qrels.write_text('{"q1": {"b": 1}, "q2": {"a": 1}}')
+    columns = Columns(judgements=qrels)
+    assert recall_at_1(f"{path}:en:test", columns) == 100
+    assert recall_at_1(f"{path}:fr", columns) == 0
+    for typed, said in (
+        (str(path), "name one: .*:fr:test"),
+        (f"{path}:de", "holds en:test, fr:test"),
+    ):
+        with pytest.raises(InputError, match=said):
+            open_system(typed, columns)
+
+
+def test_rows_of_one_path_are_one_image_of_clip_retrieval(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    image_of_row = rng.permutation(np.repeat(np.arange(8), 5))
+    images = rng.normal(size=(8, 6))
+    captions = images[image_of_row] + rng.normal(size=(40, 6))
+    for name in ("img_emb", "text_emb", "metadata"):
+        (tmp_path / name).mkdir()
+    for shard in range(2):
+        rows = slice(20 * shard, 20 * shard + 20)
+        half = images[image_of_row][rows].astype(np.float16)
+        np.save(tmp_path / f"img_emb/img_emb_{shard}.npy", half)
+        np.save(tmp_path / f"text_emb/text_emb_{shard}.npy", captions[rows].astype(np.float16))
+        paths = [f"/photos/{number}.jpg" for number in image_of_row[rows]]
+        pd.DataFrame({"image_path": paths, "caption": paths}).to_parquet(
+            tmp_path / f"metadata/metadata_{shard}.parquet"
+        )
+    halves = captions.astype(np.float16).astype(np.float64), images.astype(np.float16)
+    best = (halves[0] @ halves[1].T).argmax(1)
+    expected = 100 * float(np.mean(best == image_of_row))
+    assert recall_at_1(str(tmp_path)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_pairs_that_were_not_scored_are_no_candidates(
+    tmp_path: Path, rng: np.random.Generator, processes: int
+) -> None:
+    scores = rng.normal(size=(10, 50)) + 3 * np.repeat(np.eye(10), 5, axis=1)
+    kept = {"i2t": np.argsort(-scores)[:, :20], "t2i": np.argsort(-scores.T)[:, :4]}
+    stored = {}
+    for way, matrix in (("i2t", scores), ("t2i", scores.T)):
+        whole = np.full(matrix.shape, -100.0 * processes, np.float32)
+        values = np.take_along_axis(matrix, kept[way], 1) - 100 * (processes - 1)
+        np.put_along_axis(whole, kept[way], values.astype(np.float32), 1)
+        stored[f"score_matrix_{way}"] = whole
+    np.savez(tmp_path / "blip.npz", **stored)  # type: ignore[arg-type]
+    system = open_system(str(tmp_path / "blip.npz"))
+    assert "no candidates" in system.read_as
+    whole = measured.measure(system, "all", "expected", SETTINGS.evaluate)
+    numbers = whole.numbers
+    hits = kept["t2i"][:, :1] == np.repeat(np.arange(10), 5)[:, None]
+    assert numbers["t2i"]["R@1"] == pytest.approx(100 * hits.mean())
+    missing = ~(kept["t2i"] == np.repeat(np.arange(10), 5)[:, None]).any(1)
+    assert measured.of_lists(whole)["t2i"] == {"longest": 4, "without_right": missing.sum()}
+    # A matrix of candidates of images does not rank images for captions, whichever were scored.
+    one = stored["score_matrix_i2t"]
+    for rows in (slice(0), slice(1), slice(5), slice(5, None)):
+        partly = one.copy()
+        partly[rows] = -100.0 * processes
+        np.save(tmp_path / "one.npy", partly)
+        scores_of_images: Any = open_system(str(tmp_path / "one.npy")).scores
+        assert [*scores_of_images.listed] == ["i2t"]
+
+
+def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None:
+    """The judgements of one language's subset are in a file with those of all languages."""
+    path = tmp_path / "Made_predictions.json"
+    held = {"q1": {"a.jpg": 0.9, "image:3": 0.1}, "q2": {"a.jpg": 0.7, "image:3": 0.2}}
+    path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": held}}))
+    qrels = tmp_path / "qrels.json"
+    judged = {"q1": {"a.jpg": 1}, "q2": {"image:3": 1}, "fr1": {"a.jpg": 1}, "b.jpg": {"a.jpg": 1}}
+    qrels.write_text(json.dumps(judged))
+    columns = Columns(judgements=qrels)
+    assert recall_at_1(str(path), columns) == 50
+    system = judge(open_system(str(path), columns), Truth(qrels=qrels), None)
+    assert system.judgements is not None
+    assert system.judgements.left_out == {"queries that the file does not list": 2}
+
+
+def test_a_right_candidate_is_no_rival_of_its_copy_and_may_be_missing(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "caption:3": [0.5, 0.5]}
+    queries = np.array([[1.0, 0.2], [0.2, 1.0], [1.0, 0.9]], np.float32)
+    info = [
+        {"cand_names": ["a", "a", "b"], "label_name": "a"},
+        {"cand_names": ["caption:3", "b", "b"], "label_name": "caption:3"},
+        {"cand_names": ["b", "a"], "label_name": "missing"},
+    ]
+    (tmp_path / "x_qry").write_bytes(pickle.dumps(queries))
+    named = {name: np.array(vector, np.float32) for name, vector in vectors.items()}
+    (tmp_path / "x_tgt").write_bytes(pickle.dumps(named))
+    write_lines(tmp_path / "x_info.jsonl", info)
+    assert recall_at_1(f"{tmp_path / 'x_qry'}:local") == pytest.approx(100 / 3)
+    other = open_system(f"{tmp_path / 'x_qry'}:global")
+    own = open_system(f"{tmp_path / 'x_qry'}:local")
+    lists: list[Any] = [own.scores, other.scores]
+    assert not lists[0].has_pairs_of(lists[1], "t2i")
+    (tmp_path / "x_qry").write_bytes(pickle.dumps(queries[:, :1]))
+    with pytest.raises(InputError, match=r"have the size 1, the candidates' 2"):
+        open_system(f"{tmp_path / 'x_qry'}:local")
+
+
+class Code:
+    def __reduce__(self) -> Any:
+        return print, ("ran",)
+
+
+def test_what_is_damaged_is_refused_in_one_line(
+    tmp_path: Path, encoded: Encoded, capsys: pytest.CaptureFixture[str]
+) -> None:
+    info = encoded.path.with_name("made_info.jsonl")
+    whole = info.read_text()
+    predictions = '{"mteb_model_meta": {"model_name": "m"}, "default": '
+    for name, content, said in (
+        ("a.json", predictions + '{"test": {"q": {"d": "high"}}}}', "no number"),
+        ("b.json", predictions + '{"test": {"q": [1, 2]}}}', "no scores by candidate"),
+        ("c.json", predictions + '{"test": {"q": {"d": 1}', "at character"),
+        ("d.json", predictions + "[]}", "no split with queries"),
+        ("e.jsonl", '{"query_id": "q", "results": [{"corpus_id": "d"}]}', "no corpus_id and score"),
+        ("f.jsonl", '{"query_id": "q", "results": 5}', "no list of results"),
+        ("g.jsonl", '{"prediction": [[1]], "label": [1]}', "neither a text nor a number"),
+        ("h.jsonl", '{"prediction": ["a"], "label": ["a", "b"], "rel_scores": [1]}', "one each"),
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(InputError, match=said) as refused:
+            open_system(str(tmp_path / name), Columns(judgements=tmp_path / name))
+        assert "\n" not in str(refused.value)
+    for content, said in (
+        (whole[:-300], "made_info.jsonl: "),
+        (whole.replace("date 3", "date x"), "lacks"),
+    ):
+        info.write_text(content)
+        with pytest.raises(InputError, match=said):
+            open_system(f"{encoded.path}:local")
+    info.write_text(whole)
+    encoded.path.write_bytes(pickle.dumps([Code()]))
+    with pytest.raises(InputError):
+        open_system(f"{encoded.path}:local")
+    assert "ran" not in capsys.readouterr().out
+
+
+def test_systems_of_one_direction_are_compared_in_it(encoded: Encoded, tmp_path: Path) -> None:
+    metrics = []
+    hits = []
+    for noise in (0.0, 2.0):
+        rng = np.random.default_rng(7)
+        encoded.queries = encoded.vectors[:QUERIES] + noise * rng.normal(size=(QUERIES, DIMENSION))
+        path = encoded.predict(encoded.own)
+        hits.append(
+            [encoded.ranked(query, row)[0] == query for query, row in enumerate(encoded.own)]
+        )
+        system = open_system(str(path))
+        metrics.append(measured.measure(system, "all", "expected", SETTINGS.evaluate).ranked[0][1])
+    (contrast,) = together([([metrics[0]], [metrics[1]])], 1000, 0)
+    assert contrast["i2t"] is None
+    row = contrast["t2i"]["R@1"]
+    difference = 100 * np.subtract(np.mean(hits[1]), np.mean(hits[0]))
+    assert row["difference"] == pytest.approx(difference)
+    # McNemar's exact test of the queries whose hit changed, which random swaps approach.
+    changed = int(np.sum(np.array(hits[0]) != np.array(hits[1])))
+    fewer = min(int(np.sum(np.array(hits[0]) & ~np.array(hits[1]))), changed)
+    better = changed - fewer
+    expected = min(
+        1.0, 2 * sum(math.comb(changed, k) for k in range(min(fewer, better) + 1)) / 2**changed
+    )
+    assert row["p"] == pytest.approx(expected, abs=0.03)
+    recalls = [contrast["t2i"][f"R@{k}"]["difference"] for k in (1, 5, 10)]
+    assert contrast["RSUM"]["difference"] == pytest.approx(sum(recalls))
