@@ -288,7 +288,15 @@ def test_distractors_enlarge_the_pool_and_ask_nothing(
     assert f"caption {caption}: its image " in asked
     assert "of 24" in asked
     entry = kept[f"{HEAD} on sample, among other train+val"]
-    beside = {"system", "dataset", "split", "read_as", "notes"}  # which the record has
+    beside = {
+        "system",
+        "dataset",
+        "split",
+        "read_as",
+        "sides",
+        "lists",
+        "notes",
+    }  # which the record has
     assert entry.numbers["enlarged"] == {
         key: value for key, value in numbers.items() if key not in beside
     }

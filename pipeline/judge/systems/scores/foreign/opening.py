@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pipeline.foundation import files, manifest as manifests
 from pipeline.foundation.evaluation.retrieval import Lists, as_similarity
@@ -16,7 +16,7 @@ from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, meant, refusing, similar
 from pipeline.foundation.settings.kinds import TABLES
 from pipeline.judge import systems
-from pipeline.judge.systems.scores.foreign import file_sets, unscored
+from pipeline.judge.systems.scores.foreign import unscored
 from pipeline.judge.systems.scores.foreign.arrays import Arrays, stored_as
 from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
 from pipeline.judge.systems.scores.judged import Columns, Truth, judge
@@ -28,6 +28,9 @@ from pipeline.judge.systems.scores.system import (
     IMAGES_AND_CAPTIONS,
     System,
 )
+
+if TYPE_CHECKING:
+    from pipeline.judge.systems.scores.foreign.file_sets import FileSet
 
 # What a file is, by how it begins (see `kind_of`) -> a function of its path that gives its
 # `Arrays`; None for a run, which `RUN` reads.
@@ -45,6 +48,8 @@ READERS = {
 # What compares the images and captions of `Columns` by a model: their split, and their scores. It
 # is a text, since the room of models imports this one.
 MODEL = "pipeline.make.dual_encoders.scored:open_encoder"
+# What reads files of a tool that belong together.
+SETS = "pipeline.judge.systems.scores.foreign.file_sets:of_typed"
 # What finds the scores among the arrays of one or two files.
 ARRAYS = "pipeline.judge.systems.scores.foreign.scores:of_files"
 # What reads the lists of a run, within the images and captions of `Columns`.
@@ -115,7 +120,7 @@ def _of_files(
         with _telling(text, path):
             scores = _matrix(path, columns)
     else:
-        of_tool = file_sets.of_typed(named)
+        of_tool: FileSet | None = lazy.imported(SETS)(named)
         if of_tool is None:
             scores = _scores(text, named, columns, normalise)
         else:
