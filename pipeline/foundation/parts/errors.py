@@ -95,7 +95,7 @@ def sized(
 
 
 def _of(number: int, noun: str) -> str:
-    """A noun as it stands after a number."""
+    """The singular or plural of a noun, by the number before it."""
     if number == 1:
         return noun
     if noun.endswith("query"):

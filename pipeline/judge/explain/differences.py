@@ -142,7 +142,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "lengths of vectors",
         ("unit",),
-        "all vectors have one length: whether they were divided by it cannot be told",
+        "all vectors have one length: they do not show whether they were divided by it",
     ),
     Family("float16 and bfloat16", ("vectors", "scores")),
     Family("captions cut at fewer tokens", ("tokens",), "no caption is longer"),

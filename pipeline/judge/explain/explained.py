@@ -24,7 +24,8 @@ OFF_BY = "off by"  # the heading of the largest difference from a published numb
 PROTOCOL = "measured by the protocol"
 # In how many of 100 cases a number may lie outside of its interval by chance.
 OUTSIDE = 0.05
-# Fewer seeds say little of another one; two say next to nothing, nor do so few images.
+# With fewer seeds the interval of another seed is wide; with two seeds, or so few images, it holds
+# nearly any number.
 FEW_SEEDS = 5
 NO_SEEDS = 2
 NO_IMAGES = 20
@@ -339,7 +340,7 @@ def _hedge(explanation: Explanation) -> str:
 
 
 def _cannot_tell(explanation: Explanation) -> str:
-    """That so few seeds or images give intervals in which nearly any number lies; "" for more."""
+    """A warning where seeds or images are so few that nearly any number lies in the interval."""
     few = []
     sampled = explanation.sampled[0]
     if len(sampled.seeds) == NO_SEEDS:

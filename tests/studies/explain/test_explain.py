@@ -504,7 +504,7 @@ def test_every_family_of_differences_is_said_with_what_is_to_give(scores: np.nda
     unit = [side / np.linalg.norm(side, axis=1, keepdims=True) for side in vectors()]
     said = " ".join(str(explain((unit[0], unit[1]), "i2t_R@1=50.0", most=1)).split())
     assert "No effect here: seeds (one seed is given" in said
-    assert "lengths of vectors (all vectors have one length: whether they were divided" in said
+    assert "lengths of vectors (all vectors have one length: they do not show whether" in said
     assert states["folds"].tried > 1
     assert sum(coverage.tried for coverage in tried.families) == tried.differences
 
