@@ -51,8 +51,45 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     named_systems.refuse_stale(paths, settings, chain(*named), dataset)
     titles, named = _each_once(titles, named)
     named_systems.refuse_shared_titles(titles)
-    groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     _refuse_equal(named)
+    alike = rank_alike(paths, settings, named, options)
+    contrasts = _contrasts(alike, settings)
+    say(*(f"note: {note}" for note in alike.notes))
+    shown = []
+    for title, group in zip(titles, alike.groups, strict=True):
+        names = [title]
+        if not title:
+            names = [pool.name for pool in group]
+        shown.append(names)
+    unwritten = Unwritten()
+    if options.figures:
+        picture = _drawn(shown, alike.ranked, contrasts, settings)
+        _write(picture, options.figures, settings, unwritten)
+    terminal.echo(_written(shown, contrasts, alike.notes, options.output, options.explain))
+    unwritten.refuse()
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Systems that were ranked by the same rules on the same images and captions."""
+
+    groups: Sequence[Sequence[System]]  # of each system, its seeds
+    views: Sequence[View]  # by each protocol, all captions and those of each language
+    ranked: Sequence[
+        Sequence[Sequence[Metrics]]
+    ]  # of each view and each system, those of each seed
+    notes: list[str]  # likely mistakes
+
+
+def rank_alike(
+    paths: Paths,
+    settings: Settings,
+    named: Sequence[Sequence[named_systems.Place]],
+    options: CompareOptions,
+) -> Alike:
+    """Open systems, each with its seeds, align them by their ids, and rank all of them alike."""
+    dataset = options.dataset or settings.run.dataset
+    groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
     protocols = _protocols(paths, dataset, [*chain(*groups)])
     asked = protocols
     if options.rules:
@@ -69,22 +106,9 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
         judged_groups.append([judged.judge(pool, truth, known) for pool in pools])
     views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
     ranked, notes = _ranked(views, options.ties, settings)
-    contrasts = _contrasts(views, ranked, settings)
     for group in judged_groups[1:]:
         notes += judged.notes_of_two(judged_groups[0][0], group[0])
-    say(*(f"note: {note}" for note in notes))
-    shown = []
-    for title, group in zip(titles, judged_groups, strict=True):
-        names = [title]
-        if not title:
-            names = [pool.name for pool in group]
-        shown.append(names)
-    unwritten = Unwritten()
-    if options.figures:
-        picture = _drawn(shown, ranked, contrasts, settings)
-        _write(picture, options.figures, settings, unwritten)
-    terminal.echo(_written(shown, contrasts, notes, options.output, options.explain))
-    unwritten.refuse()
+    return Alike(judged_groups, views, ranked, notes)
 
 
 def _protocols(paths: Paths, dataset: str, pools: Sequence[System]) -> list[str | Protocol]:
@@ -151,7 +175,7 @@ def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:
 
 
 def _ranked(
-    views: Sequence[_View], ties: Ties, settings: Settings
+    views: Sequence[View], ties: Ties, settings: Settings
 ) -> tuple[list[list[list[Metrics]]], list[str]]:
     """Of each view and each system, the metrics of each seed; and notes on likely mistakes."""
     how = settings.evaluate
@@ -181,17 +205,15 @@ def _ranked(
     return ranked_views, judged.together(notes)
 
 
-def _contrasts(
-    views: Sequence[_View], ranked: Sequence[Sequence[Sequence[Metrics]]], settings: Settings
-) -> list[list[dict[str, Any]]]:
+def _contrasts(alike: Alike, settings: Settings) -> list[list[dict[str, Any]]]:
     """For each protocol and each language, the contrasts of all pairs."""
     how = settings.evaluate
-    pairs = [list(combinations(groups, 2)) for groups in ranked]
+    pairs = [list(combinations(groups, 2)) for groups in alike.ranked]
     # One test for all: by two, it would depend on a system's number of seeds what is significant.
-    over_seeds = all(len(of_system) > 1 for of_system in chain(*ranked))
+    over_seeds = all(len(of_system) > 1 for of_system in chain(*alike.ranked))
     rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed, over_seeds))
     contrasts = []
-    for view, pairs_of_view in zip(views, pairs, strict=True):
+    for view, pairs_of_view in zip(alike.views, pairs, strict=True):
         contrasts.append([next(rows) | view.label for _ in pairs_of_view])
     return contrasts
 
@@ -233,14 +255,14 @@ def _write(
 
 
 @dataclass(frozen=True)
-class _View:
+class View:
     """All captions of the systems, or those of one language."""
 
     label: dict[str, Any]  # its split, language and sides, where they are others than by default
     groups: Sequence[Sequence[Part]]  # of each system, a part for each seed
 
 
-def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_View]:
+def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[View]:
     """All captions, then those of each language."""
     parts = []
     for group in groups:
@@ -261,7 +283,7 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[_V
         of_language = []
         for group_parts in parts:
             of_language.append([part[language] for part in group_parts])
-        views.append(_View(label, of_language))
+        views.append(View(label, of_language))
     return views
 
 

@@ -18,6 +18,7 @@ EXTENSIONS = (
     "leaderboards",  # docs/leaderboards.md
     "mteb",  # docs/mteb.md
     "naflex",  # docs/features.md
+    "noise",  # docs/noise.md
     "open_clip",  # docs/clip.md
     "sentence_transformers",  # docs/clip.md
     "webdataset",  # docs/own-data.md

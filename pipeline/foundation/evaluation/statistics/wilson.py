@@ -67,7 +67,7 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
 
 
 @lru_cache(maxsize=128)  # each metric of a pool asks for the same
-def quantile(freedom: int, share: float) -> float:
+def quantile(freedom: float, share: float) -> float:
     """Find the value below which a share of Student's distribution is, to ten digits or more.
 
     SciPy has it too, and takes a quarter of a second to import.
