@@ -1,4 +1,4 @@
-"""The noise of a system: how far its numbers move when nothing is changed but how they are computed.
+"""The noise of a system: how far its numbers move when it is only computed in another way.
 
 command.py   `pipeline noise`: its options
 stage.py     and what it does

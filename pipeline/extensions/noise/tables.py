@@ -1,4 +1,4 @@
-"""What `pipeline noise` prints: how far the runs of one system spread, as text, Markdown or LaTeX."""
+"""What `pipeline noise` prints: how far runs of one system spread, as text, Markdown or LaTeX."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
