@@ -51,7 +51,6 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     named_systems.refuse_stale(paths, settings, chain(*named), dataset)
     titles, named = _each_once(titles, named)
     named_systems.refuse_shared_titles(titles)
-    _refuse_equal(named)
     alike = rank_alike(paths, settings, named, options)
     contrasts = _contrasts(alike, settings)
     say(*(f"note: {note}" for note in alike.notes))
@@ -90,6 +89,7 @@ def rank_alike(
     """Open systems, each with its seeds, align them by their ids, and rank all of them alike."""
     dataset = options.dataset or settings.run.dataset
     groups = _pools(named, replace(options.columns, judgements=options.truth.qrels))
+    _refuse_equal(named)
     protocols = _protocols(paths, dataset, [*chain(*groups)])
     asked = protocols
     if options.rules:

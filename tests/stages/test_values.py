@@ -73,7 +73,7 @@ OTHER_MEANINGS = {
     "--name": {"rerank"},
     "--only": {"tables"},
     "--weight": {"rerank"},
-    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study"},
+    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study", "noise"},
     "--system": {"evaluate"},
 }
 

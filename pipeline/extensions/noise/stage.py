@@ -84,7 +84,7 @@ def _measured(names: Sequence[str], runs: Sequence[Metrics]) -> dict[str, Any]:
             "of_two": spread.of_two,
             "by_image": spread.by_image,
         }
-    moved = {}
+    moved: dict[str, Any] = {}
     for way, of_way in statistics.moved(runs).items():
         moved[way] = {"moved": asdict(of_way)}
     return {
