@@ -56,6 +56,11 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
         assert not isinstance(settings, JudgeSettings)  # which is read where files are named
         evaluate_run(paths, settings, options)
         return
+    if options.tool:
+        from stages.evaluate_as import evaluate_as
+
+        evaluate_as(paths, settings, options)
+        return
     rules = options.rules
     if options.beside:
         rules = _rules_of_published(options.beside, rules)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
 OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
+OF_OWN_NUMBERS = declared.Scope("is for our own numbers: leave it or --as out")
 OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
 WITHOUT_DISTRACTORS = declared.Scope(
     "cannot be given with --distractors, which enlarge the pool of a head's store"
@@ -84,7 +85,20 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
     ] = False
-    distractors: Annotated[tuple[Path, ...], options.distractors, OF_ONE_FILE] = ()
+    distractors: Annotated[tuple[Path, ...], options.distractors, OF_ONE_FILE, OF_OWN_NUMBERS] = ()
+    tool: Annotated[
+        str | None,
+        click.option(
+            "--as",
+            "tool",
+            metavar="TOOL",
+            help="Measure as this tool does, ties included, by its own metrics: trec_eval, mteb, ranx, "
+            "sentence-transformers, mmeb, clip_benchmark, open_clip, vidore-benchmark. TOOL:OPTION is what a task "
+            "of it leaves out, such as mteb:skip_first_result.",
+        ),
+        OF_FILES,
+        WITHOUT_DISTRACTORS,
+    ] = None
     record: Annotated[
         bool,
         declared.flag(
@@ -94,6 +108,7 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
         OF_ONE_FILE,
+        OF_OWN_NUMBERS,
     ] = False
     usage: Annotated[Mapping[str, Any], options.usage, OF_ENCODERS] = field(default_factory=dict)
     columns: Annotated["Columns", measuring.columns, OF_FILES, WITHOUT_DISTRACTORS] = field(
@@ -102,8 +117,10 @@ class EvaluateOptions(declared.Options):
     truth: Annotated["Truth", measuring.truth, WITHOUT_DISTRACTORS] = field(
         default_factory=measuring.truth.default
     )
-    rules: Annotated["Protocol | None", measuring.rules, OF_FILES, WITHOUT_DISTRACTORS] = None
-    ties: Annotated["Ties", measuring.ties] = "expected"
+    rules: Annotated[
+        "Protocol | None", measuring.rules, OF_FILES, WITHOUT_DISTRACTORS, OF_OWN_NUMBERS
+    ] = None
+    ties: Annotated["Ties", measuring.ties, OF_OWN_NUMBERS] = "expected"
     extended: Annotated[
         str | None,
         click.option(
@@ -113,6 +130,7 @@ class EvaluateOptions(declared.Options):
             "and CxC; or of CxC alone, also between images and between captions, from its files in evaluate.cxc.",
         ),
         WITHOUT_DISTRACTORS,
+        OF_OWN_NUMBERS,
     ] = None
     metrics: Annotated[
         tuple[str, ...],
@@ -136,6 +154,7 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
         OF_ONE_FILE,
+        OF_OWN_NUMBERS,
     ] = None
     top: Annotated[
         int | None,
@@ -147,6 +166,7 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
         OF_ONE_FILE,
+        OF_OWN_NUMBERS,
     ] = None
     save_qrels: Annotated[
         Path | None,
@@ -158,6 +178,7 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
         OF_ONE_FILE,
+        OF_OWN_NUMBERS,
     ] = None
     per_query: Annotated[
         Path | None,
@@ -167,6 +188,7 @@ class EvaluateOptions(declared.Options):
             metavar="FILE",
             help="Also write a row for each query, with rank, ties and hits in each system (.parquet or .csv).",
         ),
+        OF_OWN_NUMBERS,
     ] = None
     card: Annotated[
         Path | None,
@@ -178,6 +200,7 @@ class EvaluateOptions(declared.Options):
             "shows photographs and captions where --manifest or a store's record names the data set.",
         ),
         OF_ONE_FILE,
+        OF_OWN_NUMBERS,
     ] = None
     scheduler: Annotated[str | None, options.scheduler] = None
     output: Annotated[
@@ -201,6 +224,7 @@ class EvaluateOptions(declared.Options):
         ),
         OF_FILES,
         WITHOUT_DISTRACTORS,
+        OF_OWN_NUMBERS,
     ] = None
 
     @property
@@ -215,6 +239,8 @@ class EvaluateOptions(declared.Options):
             raise InputError("--top says how many candidates --run writes; give --run")
         if not any(Source(file).is_encoder for file in self.files):
             self.refuse(OF_ENCODERS)
+        if self.tool:
+            self._check_tool()
         if self.distractors:
             self.refuse(WITHOUT_DISTRACTORS)
         elif not self.files:
@@ -224,6 +250,14 @@ class EvaluateOptions(declared.Options):
             raise InputError("--verbose prints no published rows; leave it or --beside out")
         if len(self.files) != 1:
             self.refuse(OF_ONE_FILE)
+
+    def _check_tool(self) -> None:
+        """Refuse what a tool's own numbers do not have."""
+        self.refuse(OF_OWN_NUMBERS)
+        if self.output not in ("text", "json"):
+            raise InputError(
+                f"--{self.output} prints our own numbers; --as prints text or, with --json, JSON"
+            )
 
 
 evaluate_command = declared.command(

@@ -5,7 +5,8 @@ MMEB, which `pipeline evaluate`, `compare` and `explain` read like any other sco
     sentence_transformers.py   the predictions of its evaluators
     mmeb.py                    VLM2Vec's ranked lists, which have no scores, and their labels
 
-A layout is a class in a file here, and a line in `EXTENSION`.
+How these tools measure is in `conventions`, a file each. A layout or a tool is a class in a file
+here, and a line in `EXTENSION`.
 """
 
 from pipeline.foundation.parts.extension import Extension
@@ -21,6 +22,15 @@ _SETS = {
     "mmeb": "pipeline.extensions.leaderboards.mmeb_vectors:EncodedSet",
     "clip-retrieval": "pipeline.extensions.leaderboards.clip_retrieval:Folder",
 }
+_CONVENTIONS = {
+    "trec_eval": "pipeline.extensions.leaderboards.conventions.trec_eval:TrecEval",
+    "mteb": "pipeline.extensions.leaderboards.conventions.mteb:Mteb",
+}
 EXTENSION = Extension(
-    parts={"run_layouts": _RUNS, "judgement_layouts": _JUDGEMENTS, "file_sets": _SETS}
+    parts={
+        "run_layouts": _RUNS,
+        "judgement_layouts": _JUDGEMENTS,
+        "file_sets": _SETS,
+        "conventions": _CONVENTIONS,
+    }
 )

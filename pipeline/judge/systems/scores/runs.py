@@ -131,14 +131,10 @@ def read(
     names = names or evaluation.judgements.names.Names()
     for table, numbers in rows.tables():
         if rows.headless and numbers[:1] == 1:
-            _refuse_other_order(path, table)
+            refuse_other_order(path, table)
         image, caption, asks, _ = rows.pairs(table, numbers, names)
-        score, rank = _scores(rows, table, numbers)
-        if rows.left_out:  # without a row, what is below it would be ranked higher
-            remedy = ""
-            if "no finite score" in rows.left_out.counts:
-                remedy = "; where -inf marks what was not scored, delete those rows"
-            raise InputError(f"{path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
+        score, rank = scores_of(rows, table, numbers)
+        refuse_left_out(rows)
         of_images.append(_part(Run(image, caption, score, rank), asks))
         of_captions.append(_part(Run(caption, image, score, rank), ~asks))
     run: dict[Direction, Run] = {"i2t": _joined(of_images), "t2i": _joined(of_captions)}
@@ -156,7 +152,7 @@ def read(
     return run, rows.title
 
 
-def _refuse_other_order(path: Path, table: pa.Table) -> None:
+def refuse_other_order(path: Path, table: pa.Table) -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
     appearance = evaluation.judgements.appearance
     first_rows = table.slice(0, appearance.ROWS)
@@ -183,7 +179,17 @@ def _refuse_other_order(path: Path, table: pa.Table) -> None:
         )
 
 
-def _scores(rows: Rows, table: pa.Table, numbers: Ids) -> tuple[Floats, Floats | None]:
+def refuse_left_out(rows: Rows) -> None:
+    """Refuse a run with a row that cannot be used: what is below it would be ranked higher."""
+    if not rows.left_out:
+        return
+    remedy = ""
+    if "no finite score" in rows.left_out.counts:
+        remedy = "; where -inf marks what was not scored, delete those rows"
+    raise InputError(f"{rows.path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
+
+
+def scores_of(rows: Rows, table: pa.Table, numbers: Ids) -> tuple[Floats, Floats | None]:
     """The scores of some rows, and their ranks if there are any. Without scores the first ranks are
     best.
     """
