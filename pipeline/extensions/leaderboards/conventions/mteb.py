@@ -13,6 +13,7 @@ from pipeline.judge.systems.scores.conventions import Asked, Formula
 IDENTICAL = "ignore_identical_ids"
 FIRST = "skip_first_result"
 PLACES = 5
+MRR = "mrr"
 
 
 class Mteb(TrecEval):
@@ -33,17 +34,20 @@ class Mteb(TrecEval):
         "map": conventions.average_precision,
         "recall": conventions.share,
         "precision": conventions.precision,
-        "mrr": conventions.reciprocal_rank,
+        MRR: conventions.reciprocal_rank,
         "hit_rate": conventions.hit,
     }
     whole: ClassVar[Mapping[str, Formula]] = {
         "accuracy": lambda ordered, _: conventions.share(ordered, 1)
     }
 
-    def compared_as(self, metric: str) -> type[np.floating]:
-        if metric == "mrr":
-            return np.float64
-        return np.float32
+    def group(self, metric: str) -> str:
+        return MRR if metric == MRR else ""
+
+    def stored(self, scores: Floats, group: str) -> np.ndarray:
+        if group == MRR:
+            return scores
+        return super().stored(scores, group)
 
     def kept(self, asked: Asked) -> Ids:
         places = np.arange(len(asked.candidates))
@@ -58,6 +62,6 @@ class Mteb(TrecEval):
 
     def mean(self, metric: str, values: Floats) -> float:
         mean = super().mean(metric, values)
-        if metric == "mrr":
+        if metric == MRR:
             return mean
         return round(mean, PLACES)

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from pipeline.foundation.evaluation.retrieval import Ids
+from pipeline.foundation.evaluation.retrieval import Floats, Ids
 from pipeline.judge.systems.scores import conventions
 from pipeline.judge.systems.scores.conventions import Asked, Formula, OfLists
 
@@ -19,7 +19,7 @@ class TrecEval(OfLists):
         form_res_rels.c, trec_format.h and m_*.c of trec_eval 9.0.8; pytrec_eval 0.5.
     """
 
-    ties = "the larger id first"
+    ties = "of equal scores the larger id first"
     separator = "_"
     cutoffs = (5, 10, 100)
     level = 1
@@ -38,8 +38,8 @@ class TrecEval(OfLists):
         "success": conventions.hit,
     }
 
-    def compared_as(self, metric: str) -> type[np.floating]:
-        return np.float32
+    def stored(self, scores: Floats, group: str) -> np.ndarray:
+        return scores.astype(np.float32)
 
     def order(self, asked: Asked) -> Ids:
         keys = list(zip(asked.scores.tolist(), asked.candidates, strict=True))

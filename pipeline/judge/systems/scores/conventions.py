@@ -103,8 +103,9 @@ class OfLists(Conventions):
         separator: What stands between name and cutoff.
         cutoffs: Those that are printed where the user names no metric.
         level: The smallest grade of a right candidate.
-        needs_all: Whether a judged query without a list counts as one that finds nothing.
         has_whole_grades: Whether it reads grades as whole numbers.
+        is_graded: Whether one right candidate is more right than another.
+        shown: The metrics that are printed where the user names none; () for all at `cutoffs`.
     """
 
     at: ClassVar[Mapping[str, Formula]]
@@ -112,19 +113,32 @@ class OfLists(Conventions):
     separator: ClassVar[str] = "@"
     cutoffs: ClassVar[tuple[int, ...]] = (1, 5, 10)
     level: ClassVar[float] = math.nextafter(0, 1)
-    needs_all: ClassVar[bool] = False
     has_whole_grades: ClassVar[bool] = False
+    is_graded: ClassVar[bool] = True
+    shown: ClassVar[tuple[str, ...]] = ()
 
-    def compared_as(self, metric: str) -> type[np.floating]:
-        """How scores are stored when they are compared.
+    def group(self, metric: str) -> str:
+        """Say which metrics see the same order and the same grades.
 
         Args:
             metric: The name of a metric, without its cutoff.
 
         Returns:
-            The type, in which scores that are close may be equal.
+            The name of a group, of which `ordered` is asked once for each query.
         """
-        return np.float64
+        return ""
+
+    def stored(self, scores: Floats, group: str) -> np.ndarray:
+        """Store scores as the tool compares them.
+
+        Args:
+            scores: Float64 [n], in the order of the file.
+            group: That of the metric, see `group`.
+
+        Returns:
+            As many numbers, of which some may be equal that were not.
+        """
+        return scores
 
     def kept(self, asked: Asked) -> Ids:
         """Find the candidates that are measured.
@@ -180,13 +194,28 @@ class OfLists(Conventions):
             raise InputError(f"{path}: --as needs --qrels, which says what is right")
         listed, title = _run(path, parts)
         grades, title_of_grades = _grades(judgements, self.has_whole_grades)
-        asking = [query for query in listed if query in grades]
-        if not asking:
+        if not any(query in grades for query in listed):
             raise InputError(f"{judgements}: judges none of the queries of {path}")
-        if self.needs_all:
-            asking = list(grades)
+        asking = self.queries(path, [*listed], [*grades])
         read_as = [(str(path), title), (str(judgements), title_of_grades)]
         return (_asked(query, listed, grades) for query in asking), read_as
+
+    def queries(self, path: Path, listed: Sequence[str], judged: Sequence[str]) -> list[str]:
+        """Choose the queries that are measured.
+
+        Args:
+            path: The run, for messages.
+            listed: Those of the run.
+            judged: Those of the judgements.
+
+        Returns:
+            Those that are in both.
+
+        Raises:
+            InputError: If the tool refuses that they differ.
+        """
+        are_judged = set(judged)
+        return [query for query in listed if query in are_judged]
 
     def is_asked(self, asked: Asked) -> bool:
         """Whether a query counts.
@@ -199,25 +228,32 @@ class OfLists(Conventions):
         """
         return True
 
-    def ordered(self, asked: Asked, metric: str) -> Ordered:
+    def ordered(self, asked: Asked, group: str) -> Ordered:
         """Order what is right in the list of a query.
 
         Args:
             asked: The query with its list.
-            metric: The name of a metric, without its cutoff.
+            group: That of the metric, see `group`.
 
         Returns:
             The grades in the order of the tool, without those below its `level`.
         """
         kept = self.kept(asked)
         candidates = [asked.candidates[place] for place in kept.tolist()]
-        scores = asked.scores[kept].astype(self.compared_as(metric))
+        scores = self.stored(asked.scores[kept], group)
         order = self.order(Asked(asked.query, candidates, scores, asked.grades))
         gains = np.array([asked.grades.get(each, 0.0) for each in candidates], np.float64)[order]
         grades = np.array([*asked.grades.values()], np.float64)
-        is_right = gains >= self.level
-        ideal = np.sort(grades[grades >= self.level])[::-1]
-        return Ordered(np.where(is_right, gains, 0), ideal)
+        gains = self._grades_of(gains)
+        ideal = np.sort(self._grades_of(grades))[::-1]
+        return Ordered(gains, ideal[ideal > 0])
+
+    def _grades_of(self, grades: Floats) -> Floats:
+        """Grades, 0 for wrong ones; 1 for all right ones where the tool knows no grades."""
+        right = grades >= self.level
+        if not self.is_graded:
+            return right.astype(np.float64)
+        return np.where(right, grades, 0)
 
     def measure(
         self,
@@ -248,12 +284,12 @@ class OfLists(Conventions):
             if not self.is_asked(asked):
                 continue
             queries += 1
-            orders: dict[type[np.floating], Ordered] = {}
+            orders: dict[str, Ordered] = {}
             for name, (formula, k, metric) in metrics.items():
-                stored = self.compared_as(metric)
-                if stored not in orders:
-                    orders[stored] = self.ordered(asked, metric)
-                values[name].append(formula(orders[stored], k))
+                group = self.group(metric)
+                if group not in orders:
+                    orders[group] = self.ordered(asked, group)
+                values[name].append(formula(orders[group], k))
         if not queries:
             raise InputError(f"{path}: none of its queries has a right candidate")
         means = {}
@@ -263,6 +299,7 @@ class OfLists(Conventions):
 
     def _metrics(self, names: Sequence[str]) -> dict[str, tuple[Formula, int, str]]:
         """By its whole name, the formula of each metric, its cutoff and its name without it."""
+        names = [*(names or self.shown)]
         if not names:
             names = [*self.whole]
             for metric in self.at:
