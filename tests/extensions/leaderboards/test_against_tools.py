@@ -15,11 +15,14 @@ import mteb
 import numpy as np
 import pytest
 import torch
+from mteb._evaluators import RetrievalEvaluator
 from mteb.abstasks.retrieval import AbsTaskRetrieval
 from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.models.model_implementations.random_baseline import random_encoder_baseline
 from sentence_transformers import util
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
+
+from test_conventions import measured as as_tool, run_with_ties
 
 from pipeline.foundation import settings
 from pipeline.judge.systems.scores import measured
@@ -148,3 +151,47 @@ def test_predictions_of_sentence_transformers_give_its_numbers(tmp_path: Path) -
             expected = theirs[f"cosine_{called}@{k}"]
             assert numbers[f"{name}@{k}"] / 100 == pytest.approx(expected, abs=1e-9)
     assert numbers["MRR@10"] / 100 == pytest.approx(theirs["cosine_mrr@10"], abs=1e-9)
+
+
+def test_as_mteb_and_as_sentence_transformers(tmp_path: Path) -> None:
+    run, grades = run_with_ties()
+    run = {query: run[query] for query in run if query in grades}
+    for option, asked in (
+        ("", {}),
+        (":ignore_identical_ids", {"ignore_identical_ids": True}),
+        (":skip_first_result", {"skip_first_result": True}),
+    ):
+        lists = {query: dict(listed) for query, listed in run.items()}
+        evaluator: Any = RetrievalEvaluator.evaluate
+        *_, theirs = [evaluator(None, grades, lists, [1, 3, 10, 100], **asked)]
+        numbers = as_tool("mteb" + option, run, grades, tmp_path)
+        for called, values in (
+            ("ndcg_at_", theirs.ndcg),
+            ("map_at_", theirs.map),
+            ("recall_at_", theirs.recall),
+            ("precision_at_", theirs.precision),
+            ("hit_rate_at_", theirs.hit_rate),
+            ("mrr_at_", theirs.mrr),
+        ):
+            for name, value in values.items():
+                ours = numbers.values[called + name.partition("@")[2]]
+                assert ours == pytest.approx(value, abs=1e-9), (option, called, name)
+        assert numbers.values["accuracy"] == theirs.recall["Recall@1"]
+
+    right = {
+        query: {name for name, grade in of_query.items() if grade > 0}
+        for query, of_query in grades.items()
+        if query in run
+    }
+    evaluator = InformationRetrievalEvaluator(
+        {query: "" for query in run}, {str(each): "" for each in range(60)}, right, map_at_k=[3, 100]
+    )
+    listed = []
+    for query in evaluator.queries_ids:
+        listed.append([{"corpus_id": name, "score": score} for name, score in run[query].items()])
+    of_names = evaluator.compute_metrics(listed)
+    numbers = as_tool("sentence-transformers", run, grades, tmp_path)
+    assert numbers.queries == {"query": len(listed)} == {"query": 38}
+    for name, value in numbers.values.items():
+        metric, _, k = name.partition("@")
+        assert value == pytest.approx(of_names[f"{metric}@k"][int(k)], abs=1e-9), name
