@@ -71,7 +71,7 @@ browser-test: .venv/dev-ready
 # ranx compiles its code for a minute; `make test` compares with the other libraries alone.
 ranx-test: .venv/dev-ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[ranx]'
-	python -m pytest -m ranx tests/evaluation/metrics
+	python -m pytest -m ranx tests/evaluation/metrics tests/extensions/leaderboards
 
 lint: .venv/dev-ready
 	ruff format --check .

@@ -37,7 +37,7 @@ def evaluate_as(paths: Paths, settings: AnySettings, options: EvaluateOptions) -
         label, places = named_systems.named(paths, settings, name)
         for text, root in places:
             title = label if len(places) == 1 else ""
-            numbers = _measured(tool, text, root, options)
+            numbers = _measured(tool, paths, text, root, options)
             measured.append((title or Path(text.split(":")[0]).stem, numbers))
             read_as += numbers.read_as
     named_systems.say_read_as(dict.fromkeys(read_as))
@@ -48,13 +48,16 @@ def evaluate_as(paths: Paths, settings: AnySettings, options: EvaluateOptions) -
     terminal.echo(_text(measured))
 
 
-def _measured(tool: Conventions, text: str, root: Path, options: EvaluateOptions) -> Numbers:
+def _measured(
+    tool: Conventions, paths: Paths, text: str, root: Path, options: EvaluateOptions
+) -> Numbers:
     """The numbers of one file."""
     if isinstance(tool, OfMatrices):
         columns = replace(options.columns, usage=options.usage, judgements=options.truth.qrels)
         system = open_system(text, columns, options.normalise, root)
         if options.truth.is_chosen:
-            system = judged.judge(system, options.truth, system.manifest(columns.manifest))
+            known = system.manifest(columns.manifest, paths.manifest)
+            system = judged.judge(system, options.truth, known)
         numbers = tool.measure(system, options.metrics)
         return numbers._replace(read_as=[(text, system.read_as), *numbers.read_as])
     assert isinstance(tool, OfLists)

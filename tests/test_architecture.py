@@ -29,6 +29,7 @@ SHARED = {
     "stages.arguments",
     "stages.progress",
     "stages.terminal",
+    "stages.evaluate_as",
     "stages.evaluate_run",
     "stages.measure",
     "stages.missing_rows",

@@ -25,6 +25,7 @@ _SETS = {
 _CONVENTIONS = {
     "trec_eval": "pipeline.extensions.leaderboards.conventions.trec_eval:TrecEval",
     "mteb": "pipeline.extensions.leaderboards.conventions.mteb:Mteb",
+    "mmeb": "pipeline.extensions.leaderboards.conventions.mmeb:Mmeb",
     "ranx": "pipeline.extensions.leaderboards.conventions.ranx:Ranx",
     "sentence-transformers": "pipeline.extensions.leaderboards.conventions.sentence_transformers:SentenceTransformers",
 }

@@ -7,17 +7,23 @@
 A line is a query, and its number is the query's id.
 """
 
+import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.foundation.evaluation.judgements.layouts import Layout, Row
 from pipeline.foundation.files import long_json
+from pipeline.foundation.files.expansion import unpacked
+from pipeline.foundation.parts.errors import refusing
 
 PREDICTED = re.compile(r'\s*\{\s*"prediction"\s*:\s*\[')
 INFO = re.compile(r'\s*\{\s*"cand_names"\s*:\s*\[')
 # A line lists every candidate of a query, up to all pages of a corpus.
 LONGEST_QUERY = 1 << 26
+PIECE = 1 << 20  # characters that are read at once
 
 
 class RankedLists(Layout):
@@ -49,15 +55,10 @@ class Labels(Layout):
         return bool(PREDICTED.match(start) or INFO.match(start))
 
     def rows(self, text: Iterable[str]) -> Iterator[Row]:
-        for number, line in _lines(text):
-            labels = _labels(line, number)
-            grades = line.get("rel_scores") or [1] * len(labels)
-            if not isinstance(grades, list) or len(grades) != len(labels):
-                raise ValueError(
-                    f"line {number + 1} has {len(labels)} labels, and other rel_scores: expected one each"
-                )
-            for label, grade in zip(labels, grades, strict=True):
-                yield str(number), label, str(grade)
+        for answer in answers(text):
+            grades = answer.grades or [1] * len(answer.labels)
+            for label, grade in zip(answer.labels, grades, strict=True):
+                yield str(answer.number), label, str(grade)
 
 
 class Query(NamedTuple):
@@ -84,10 +85,42 @@ def queries_of(text: Iterable[str]) -> list[Query]:
     return queries
 
 
+class Answer(NamedTuple):
+    """What is right in a line of `NAME_pred.jsonl` or `NAME_info.jsonl`."""
+
+    number: int  # of the line, from 0
+    labels: list[str]  # the right candidates
+    grades: list[Any] | None  # of each label; None where the line has none
+    ranked: list[str]  # the candidates, the best first; none in `NAME_info.jsonl`
+
+
+def answers(text: Iterable[str]) -> Iterator[Answer]:
+    """What is right for each query."""
+    for number, line in _lines(text):
+        labels = _labels(line, number)
+        grades = line.get("rel_scores") or None
+        if grades is not None and (not isinstance(grades, list) or len(grades) != len(labels)):
+            raise ValueError(
+                f"line {number + 1} has {len(labels)} labels, and other rel_scores: expected one each"
+            )
+        yield Answer(number, labels, grades, _names(line.get("prediction", []), number))
+
+
 def predicted(text: Iterable[str]) -> Iterator[list[str]]:
     """Each query's ranked candidates, of `NAME_pred.jsonl`."""
     for number, line in _lines(text):
         yield _names(line.get("prediction"), number)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Iterator[str]]:
+    """Open JSON Lines, in pieces of text; what is wrong with them is said with the file's name."""
+    with (
+        refusing(ValueError, lambda error: f"{path}: {error}"),
+        unpacked(path) as file,
+        io.TextIOWrapper(file, "utf-8-sig") as text,
+    ):
+        yield iter(lambda: text.read(PIECE), "")
 
 
 def distinct(names: Sequence[str]) -> list[str]:

@@ -2,14 +2,12 @@
 with each query's candidates in `NAME_info.jsonl`.
 """
 
-import io
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from pipeline.extensions.leaderboards.mmeb import Query, distinct, predicted, queries_of
+from pipeline.extensions.leaderboards.mmeb import Query, distinct, predicted, queries_of, reading
 from pipeline.extensions.leaderboards.multi_vectors import (
     Candidates,
     maxsim,
@@ -18,7 +16,6 @@ from pipeline.extensions.leaderboards.multi_vectors import (
 )
 from pipeline.foundation.evaluation.judgements.names import Names
 from pipeline.foundation.evaluation.retrieval import Collection, Ids
-from pipeline.foundation.files.expansion import unpacked
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
@@ -31,7 +28,6 @@ QUERIES = "_qry"
 CANDIDATES = "_tgt"
 INFO = "_info.jsonl"
 PREDICTED = "_pred.jsonl"
-PIECE = 1 << 20  # characters that are read at once
 # What a query is ranked among -> in words.
 POOLS = {"local": "its own candidates", "global": "all candidates"}
 
@@ -56,7 +52,7 @@ class EncodedSet(FileSet):
         if columns.manifest is not None:
             raise InputError(f"{path}: MMEB's files say what is right; leave out --manifest")
         info = _beside(path, INFO)
-        with _reading(info) as text:
+        with reading(info) as text:
             asked = queries_of(text)
         queries = _queries(path, len(asked))
         vectors = {}
@@ -128,7 +124,7 @@ def _pool_of_queries(path: Path, parts: Sequence[str], asked: Sequence[Query]) -
         return pool
     file = _beside(path, PREDICTED)
     if file.is_file():
-        with _reading(file) as text:
+        with reading(file) as text:
             lengths = [len(ranked) for ranked in predicted(text)]
         if len(lengths) != len(asked):
             raise InputError(
@@ -181,14 +177,3 @@ def _among_own(
 def _ids(names: Sequence[str]) -> Ids:
     ids = Names()
     return np.array([ids.one(name) for name in names], np.int64)
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[Iterator[str]]:
-    """Open JSON Lines, in pieces of text; what is wrong with them is said with the file's name."""
-    with (
-        refusing(ValueError, lambda error: f"{path}: {error}"),
-        unpacked(path) as file,
-        io.TextIOWrapper(file, "utf-8-sig") as text,
-    ):
-        yield iter(lambda: text.read(PIECE), "")

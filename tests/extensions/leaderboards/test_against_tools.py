@@ -21,7 +21,6 @@ from mteb.abstasks.task_metadata import TaskMetadata
 from mteb.models.model_implementations.random_baseline import random_encoder_baseline
 from sentence_transformers import util
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator
-
 from test_conventions import measured as as_tool, run_with_ties
 
 from pipeline.foundation import settings
@@ -184,7 +183,10 @@ def test_as_mteb_and_as_sentence_transformers(tmp_path: Path) -> None:
         if query in run
     }
     evaluator = InformationRetrievalEvaluator(
-        {query: "" for query in run}, {str(each): "" for each in range(60)}, right, map_at_k=[3, 100]
+        dict.fromkeys(run, ""),
+        {str(each): "" for each in range(60)},
+        right,
+        map_at_k=[3, 100],
     )
     listed = []
     for query in evaluator.queries_ids:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytrec_eval
+from command_line import Cli
 
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.conventions import Numbers, OfLists, of_tool
@@ -29,7 +30,7 @@ def run_with_ties(seed: int = 0) -> tuple[Run, Grades]:
         names = [str(each) for each in rng.permutation(60)[: rng.integers(1, 50)]]
         scores = rng.integers(-3, 4, len(names)) / 4 + rng.integers(0, 3, len(names)) * 1e-9
         run[str(query)] = dict(zip(names, scores.tolist(), strict=True))
-        judged = rng.permutation(names)[:6].tolist() + ["not listed"]
+        judged = [*rng.permutation(names)[:6].tolist(), "not listed"]
         grades[str(query)] = {name: int(rng.integers(0, 4)) for name in judged}
     grades["7"] = dict.fromkeys(grades["7"], 0)
     del grades["8"]
@@ -56,3 +57,176 @@ def test_as_trec_eval(tmp_path: Path) -> None:
     for name in names:
         theirs = np.mean([numbers[name] for numbers in of_queries.values()])
         assert ours.values[name] == pytest.approx(theirs, abs=1e-9), name
+
+
+# What ranx 0.3.21 printed for `long_lists`: evaluate(Qrels(...), Run(...)), and with
+# make_comparable=True where a query has no list. `make ranx-test` asks ranx itself.
+OF_RANX = {
+    "ranx": {
+        "map": 0.14942132895330013,
+        "mrr@10": 0.14841269841269839,
+        "ndcg@10": 0.04305966764515458,
+        "ndcg_burges@10": 0.028706445096769714,
+        "recall@100": 0.40684462182237485,
+    },
+    "ranx:make_comparable": {
+        "map": 0.14354113544566144,
+        "mrr@10": 0.25,
+        "ndcg@10": 0.0705797120134322,
+        "ndcg_burges@10": 0.060808876735918144,
+        "recall@100": 0.5324744730612361,
+    },
+}
+
+
+def long_lists(missing: bool) -> tuple[Run, Grades]:
+    """Lists of 900 candidates with five different scores, so that a quicksort moves ties."""
+    rng = np.random.default_rng(3)
+    run: Run = {}
+    grades: Grades = {}
+    for query in range(8):
+        names = [f"d{each}" for each in rng.permutation(900)]
+        scores = rng.integers(0, 5, 900).astype(float)
+        run[f"q{query}"] = dict(zip(names, scores.tolist(), strict=True))
+        best = [name for name in names if run[f"q{query}"][name] == 4]
+        grades[f"q{query}"] = {name: int(rng.integers(0, 3)) for name in best[:40]}
+    if missing:
+        del run["q3"]
+        grades["without a list"] = {"d1": 1}
+        del grades["q5"]
+    return run, grades
+
+
+def test_as_ranx(tmp_path: Path) -> None:
+    for tool, theirs in OF_RANX.items():
+        run, grades = long_lists(missing="make_comparable" in tool)
+        ours = measured(tool, run, grades, tmp_path, [*theirs])
+        assert ours.values == pytest.approx(theirs, abs=1e-9), tool
+
+
+@pytest.mark.ranx
+def test_as_ranx_itself(tmp_path: Path) -> None:
+    import ranx
+
+    names = ["map", "mrr", "ndcg", "r-precision", "hits", "precision", "f1", "recall"]
+    names += [f"{name}@{k}" for name in ("ndcg_burges", "map", "f1", "hit_rate") for k in (1, 10)]
+    for run, grades in (long_lists(missing=True), run_with_ties()):
+        theirs = ranx.evaluate(ranx.Qrels(grades), ranx.Run(run), names, make_comparable=True)
+        ours = measured("ranx:make_comparable", run, grades, tmp_path, names)
+        assert ours.values == pytest.approx(theirs, abs=1e-9)
+
+
+# Two candidates with equal scores at the top, of which the second is right, and a third one.
+TIED = {"q": {"9": 0.5, "10": 0.5, "2": 0.1}}
+
+
+def test_who_puts_which_tied_candidate_first(tmp_path: Path) -> None:
+    for tool, name, right, expected in (
+        ("trec_eval", "recip_rank", "9", 1.0),  # as text "9" is larger than "10"
+        ("trec_eval", "recip_rank", "10", 0.5),
+        ("mteb", "mrr_at_10", "9", 1.0),
+        ("mteb", "mrr_at_10", "10", 0.5),
+        ("sentence-transformers", "mrr@10", "9", 0.5),
+        ("sentence-transformers", "mrr@10", "10", 1.0),
+        ("ranx", "mrr", "9", 1.0),  # short lists keep the order of the file
+        ("ranx", "mrr", "10", 0.5),
+    ):
+        ours = measured(tool, TIED, {"q": {right: 1}}, tmp_path, [name])
+        assert ours.values[name] == expected, (tool, right)
+
+
+def test_ids_that_sentence_transformers_has_as_numbers_are_compared_as_numbers(
+    tmp_path: Path,
+) -> None:
+    results = [{"corpus_id": 9, "score": 0.5}, {"corpus_id": 10, "score": 0.5}]
+    for ids, expected in ((int, 1.0), (str, 0.5)):
+        listed = [each | {"corpus_id": ids(each["corpus_id"])} for each in results]
+        file = tmp_path / "predictions.jsonl"
+        file.write_text(json.dumps({"query_id": "q", "query": "", "results": listed}) + "\n")
+        (tmp_path / "qrels.json").write_text(json.dumps({"q": {"9": 1}}))
+        tool = of_tool("sentence-transformers")
+        assert isinstance(tool, OfLists)
+        ours = tool.measure(file, judgements=tmp_path / "qrels.json", names=["mrr@10"])
+        assert ours.values["mrr@10"] == expected, ids
+
+
+def test_what_is_left_out_is_left_out_before_ties_are_broken(tmp_path: Path) -> None:
+    for tool, query, expected in (
+        ("mteb", "10", 1 / 2),
+        ("mteb:skip_first_result", "10", 1.0),  # the first of the file, not the larger id
+        ("mteb:ignore_identical_ids", "9", 1.0),
+    ):
+        ours = measured(tool, {query: TIED["q"]}, {query: {"10": 1}}, tmp_path, ["mrr_at_10"])
+        assert ours.values["mrr_at_10"] == expected, tool
+
+
+def test_as_mmeb(tmp_path: Path) -> None:
+    lines = [
+        {"prediction": ["b", "a", "a", "c"], "label": ["a", "z"], "rel_scores": [1, 3]},
+        {"prediction": [5, 4], "label": [4, 5], "rel_scores": [2, 0]},
+        {"prediction": ["x"], "label": [], "rel_scores": None},
+    ]
+    file = tmp_path / "made_pred.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    tool = of_tool("mmeb")
+    assert isinstance(tool, OfLists)
+    log3 = np.log2(3)
+    # By VLM2Vec's formulas on paper; a candidate that is listed twice counts once as found, and
+    # twice in nDCG and map. A label of grade 0 is right for all but nDCG.
+    expected: dict[str, list[float]] = {
+        "hit@1": [0, 1, 0],
+        "recall@5": [1 / 2, 1, 1],
+        "precision@5": [1 / 5, 2 / 5, 0],
+        "f1@5": [2 / 7, 4 / 7, 0],
+        "map@1": [0, 1, 0],
+        "map@5": [(1 / 2 + 2 / 3) / 2, 1, 0],
+        "mrr@5": [1 / 2, 1, 0],
+        "ndcg_linear@5": [(1 / log3 + 1 / 2) / (3 + 1 / log3), 1 / log3, 0],
+        "ndcg_exponential@5": [(1 / log3 + 1 / 2) / (7 + 1 / log3), 1 / log3, 0],
+    }
+    ours = tool.measure(file, names=[*expected])
+    for name, values in expected.items():
+        assert ours.values[name] == pytest.approx(np.mean(values), abs=1e-9), name
+
+
+def test_what_a_tool_does_not_measure_is_refused_in_one_line(tmp_path: Path) -> None:
+    run = {"q": {"a": 1.0}}
+    right = {"q": {"a": 1}}
+    for tool, lists, grades, names, message in (
+        ("trec_evil", run, right, [], "did you mean trec_eval"),
+        ("mteb:skip", run, right, [], "takes only ignore_identical_ids, skip_first_result"),
+        ("trec_eval:x", run, right, [], "takes nothing behind it"),
+        ("trec_eval", run, right, ["ndcg_at_10"], "--metric ndcg_at_10: the tool has map"),
+        ("trec_eval", run, right, ["ndcg_cut_0"], "--metric ndcg_cut_0"),
+        ("trec_eval", run, {"q": {"a": 0.5}}, [], "no whole number"),
+        ("trec_eval", run, {"other": {"a": 1}}, [], "judges none of the queries"),
+        ("ranx", run, right | {"other": {"a": 1}}, [], "ranx:make_comparable"),
+        ("sentence-transformers", run, {"q": {"a": 0}}, [], "none of its queries has a right"),
+        ("mmeb", run, right, [], "NAME_pred.jsonl"),
+    ):
+        with pytest.raises(InputError, match=message) as error:
+            measured(tool, lists, grades, tmp_path, names)
+        assert "\n" not in str(error.value)
+
+
+def test_the_command_prints_a_tool_s_numbers_in_its_words(pipeline: Cli, tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(TIED))
+    (tmp_path / "qrels.json").write_text(json.dumps({"q": {"10": 1}}))
+    np.save(tmp_path / "matrix.npy", np.eye(2))
+    asked = ["evaluate", str(tmp_path / "run.json"), "--qrels", str(tmp_path / "qrels.json")]
+    _, printed, said = pipeline(*asked, "--as", "mteb", "--metric", "ndcg_at_10")
+    assert printed == f"run: 1 query\n  ndcg_at_10  {1 / np.log2(3):.5f}\n"
+    assert "of equal scores the larger id first" in said
+    _, printed, _ = pipeline(*asked, "--as", "trec_eval", "--metric", "ndcg_cut_10", "--json")
+    (entry,) = json.loads(printed)
+    assert entry["numbers"] == {"ndcg_cut_10": pytest.approx(1 / np.log2(3), abs=1e-12)}
+    matrix = ["evaluate", str(tmp_path / "matrix.npy"), *asked[2:]]
+    for command, message in (
+        ([*matrix, "--as", "mteb"], "measures lists with the ids of queries and candidates"),
+        ([*asked, "--as", "mteb", "--folds", "2"], "is for our own numbers"),
+        ([*asked, "--as", "mteb", "--latex"], "prints text or, with --json, JSON"),
+        (["evaluate", str(tmp_path / "run.json"), "--as", "mteb"], "--as needs --qrels"),
+    ):
+        code, _, said = pipeline(*command)
+        assert code == 2
+        assert message in said

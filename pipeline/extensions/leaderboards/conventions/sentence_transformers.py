@@ -1,13 +1,21 @@
 """The evaluators of sentence-transformers."""
 
-from collections.abc import Mapping
-from typing import ClassVar
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
+from pipeline.extensions.leaderboards.sentence_transformers import Predictions
 from pipeline.foundation.evaluation.retrieval import Ids
-from pipeline.judge.systems.scores import conventions
+from pipeline.foundation.files.expansion import unpacked
+from pipeline.judge.systems.scores import conventions, runs
 from pipeline.judge.systems.scores.conventions import Asked, Formula, OfLists
+
+NUMBER = re.compile(rb'"corpus_id"\s*:\s*\d')
+WHOLE = re.compile(r"-?\d{1,100}")
+START = 1 << 16  # bytes in which a first candidate is looked for
 
 
 class SentenceTransformers(OfLists):
@@ -42,13 +50,23 @@ class SentenceTransformers(OfLists):
     def is_asked(self, asked: Asked) -> bool:
         return any(grade >= self.level for grade in asked.grades.values())
 
+    def lists(
+        self, path: Path, parts: Sequence[str], judgements: Path | None
+    ) -> tuple[Iterator[Asked], list[tuple[str, str]]]:
+        self._has_numbers = _has_numbers(path)
+        return super().lists(path, parts, judgements)
+
     def order(self, asked: Asked) -> Ids:
-        scores = (-asked.scores).tolist()
-        as_text = sorted(range(len(scores)), key=lambda at: (scores[at], asked.candidates[at]))
-        if all(each.isascii() and each.isdigit() for each in asked.candidates):
-            # Its ids may be numbers, in whose order its file has ties.
-            numbers = [int(each) for each in asked.candidates]
-            as_numbers = sorted(range(len(scores)), key=lambda at: (scores[at], numbers[at]))
-            if as_numbers == list(range(len(scores))):
-                return np.array(as_numbers, np.int64)
-        return np.array(as_text, np.int64)
+        ids: list[Any] = [*asked.candidates]
+        if self._has_numbers and all(WHOLE.fullmatch(each) for each in asked.candidates):
+            ids = [int(each) for each in ids]
+        keys = list(zip((-asked.scores).tolist(), ids, strict=True))
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+def _has_numbers(path: Path) -> bool:
+    """Whether ids in its own predictions are numbers, which it compares as such."""
+    if runs.layout_of(path) is not Predictions:
+        return False
+    with unpacked(path) as file:
+        return bool(NUMBER.search(file.read(START)))

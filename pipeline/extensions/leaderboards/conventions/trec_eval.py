@@ -21,7 +21,7 @@ class TrecEval(OfLists):
 
     ties = "of equal scores the larger id first"
     separator = "_"
-    cutoffs = (5, 10, 100)
+    cutoffs: ClassVar[tuple[int, ...]] = (5, 10, 100)
     level = 1
     has_whole_grades = True
     whole: ClassVar[Mapping[str, Formula]] = {

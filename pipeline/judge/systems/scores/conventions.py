@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Marks
 from pipeline.foundation.parts import lazy
-from pipeline.foundation.parts.errors import InputError, counted, few, look_up
+from pipeline.foundation.parts.errors import InputError, few, look_up
 from pipeline.judge.systems.scores import runs
 
 if TYPE_CHECKING:
