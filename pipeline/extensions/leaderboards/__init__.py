@@ -26,6 +26,8 @@ _CONVENTIONS = {
     "trec_eval": "pipeline.extensions.leaderboards.conventions.trec_eval:TrecEval",
     "mteb": "pipeline.extensions.leaderboards.conventions.mteb:Mteb",
     "mmeb": "pipeline.extensions.leaderboards.conventions.mmeb:Mmeb",
+    "clip_benchmark": "pipeline.extensions.leaderboards.conventions.clip_benchmark:ClipBenchmark",
+    "open_clip": "pipeline.extensions.leaderboards.conventions.open_clip:OpenClip",
     "ranx": "pipeline.extensions.leaderboards.conventions.ranx:Ranx",
     "sentence-transformers": "pipeline.extensions.leaderboards.conventions.sentence_transformers:SentenceTransformers",
 }

@@ -13,7 +13,9 @@ import pytrec_eval
 from command_line import Cli
 
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.conventions import Numbers, OfLists, of_tool
+from pipeline.judge.systems.scores.conventions import Numbers, OfLists, OfMatrices, of_tool
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.judged import Columns
 
 Run = dict[str, dict[str, float]]
 Grades = dict[str, dict[str, int]]
@@ -231,3 +233,71 @@ def test_the_command_prints_a_tool_s_numbers_in_its_words(pipeline: Cli, tmp_pat
         code, _, said = pipeline(*command)
         assert code == 2
         assert message in said
+
+
+def matrix_with_ties(folder: Path, images: int, each: int) -> np.ndarray:
+    """Scores [images, captions] with many exact ties, in a file."""
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, 6, (images, images * each)) / 4
+    np.fill_diagonal(scores[:, ::each], rng.integers(3, 7, images) / 4)
+    matrix: np.ndarray = scores.astype(np.float32)
+    np.save(folder / "scores.npy", matrix)
+    return matrix
+
+
+def of_matrix(tool: str, folder: Path, each: int, names: Any = ()) -> Numbers:
+    """What a matrix measures as a tool."""
+    conventions = of_tool(tool)
+    assert isinstance(conventions, OfMatrices)
+    system = open_system(str(folder / "scores.npy"), Columns(captions_per_image=each))
+    return conventions.measure(system, names)
+
+
+def test_as_clip_benchmark(tmp_path: Path) -> None:
+    import torch
+
+    matrix = torch.tensor(matrix_with_ties(tmp_path, images=70, each=2))
+    is_right = torch.zeros(matrix.shape, dtype=torch.bool)
+    is_right[torch.arange(140) // 2, torch.arange(140)] = True
+    ours = of_matrix("clip_benchmark", tmp_path, each=2)
+    assert ours.queries == {"image": 70, "caption": 140}
+    for k in (1, 5, 10):
+        for name, scores, right in (
+            ("text", matrix, is_right),
+            ("image", matrix.T, is_right.T),
+        ):
+            first = torch.topk(scores, k, dim=1).indices
+            theirs = right.gather(1, first).any(dim=1).float().mean().item()
+            assert ours.values[f"{name}_retrieval_recall@{k}"] == theirs
+
+
+def test_as_open_clip(tmp_path: Path) -> None:
+    import torch
+    from open_clip_train.train import get_clip_metrics
+
+    matrix = matrix_with_ties(tmp_path, images=40, each=1)
+    ours = of_matrix("open_clip", tmp_path, each=1).values
+    for name, scores in (("image_to_text", matrix), ("text_to_image", matrix.T)):
+        order = np.argsort(-scores, axis=1, kind="stable")  # equal ones by their place
+        ranks = np.argmax(order == np.arange(40)[:, None], axis=1) + 1
+        assert ours[f"{name}_mean_rank"] == pytest.approx(ranks.mean(), abs=1e-9)
+        assert ours[f"{name}_median_rank"] == np.floor(np.median(ranks))
+        for k in (1, 5, 10):
+            assert ours[f"{name}_R@{k}"] == pytest.approx((ranks <= k).mean(), abs=1e-9)
+    # open_clip 3.3 sorts by torch, which agrees where no two scores are equal.
+    matrix += np.random.default_rng(5).uniform(0, 0.1, matrix.shape).astype(np.float32)
+    np.save(tmp_path / "scores.npy", matrix)
+    theirs = get_clip_metrics(torch.tensor(matrix), torch.eye(40), 1.0)
+    ours = of_matrix("open_clip", tmp_path, each=1).values
+    assert ours == pytest.approx({name: float(theirs[name]) for name in ours}, abs=1e-9)
+
+
+def test_matrices_that_a_tool_does_not_measure_are_refused(tmp_path: Path) -> None:
+    matrix_with_ties(tmp_path, images=6, each=2)
+    for tool, names, message in (
+        ("open_clip", [], "one caption an image"),
+        ("clip_benchmark", ["image_retrieval_recall@7"], "a cutoff above the 6 candidates"),
+        ("clip_benchmark", ["recall@1"], "the tool has image_retrieval_recall@K"),
+    ):
+        with pytest.raises(InputError, match=message):
+            of_matrix(tool, tmp_path, 2, names)

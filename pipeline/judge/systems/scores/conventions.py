@@ -353,6 +353,14 @@ def of_tool(text: str) -> Conventions:
     return tool(chosen)
 
 
+def refuse_lists(system: System) -> None:
+    """Refuse lists of the best candidates, for a tool that measures matrices."""
+    if isinstance(system.scores, evaluation.retrieval.Lists):
+        raise InputError(
+            f"{system.name}: lists each query's candidates, and the tool measures a matrix with all scores"
+        )
+
+
 ALL = 1 << 62  # a cutoff that no list reaches
 
 
