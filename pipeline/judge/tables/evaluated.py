@@ -189,6 +189,7 @@ def _noted(results: Results) -> Iterator[str]:
     for system, numbers in results:
         remarks_of_system = [
             *_tied(numbers),
+            *_over_ties(numbers),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
             *_left_out(numbers),
@@ -274,6 +275,7 @@ def _cell(
 
 def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say what the recalls do not: further metrics, languages, what was left out."""
+    yield from _over_ties(numbers)
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
         for metric_line in _metrics(metrics, shown=()):
@@ -288,6 +290,17 @@ def _tied(numbers: Mapping[str, Any]) -> Iterator[str]:
     counts = [f"{task(numbers, way)} {numbers['tied'][way]}" for way in directions(numbers)]
     if any(numbers["tied"].values()):
         yield f"tied queries: {', '.join(counts)}"
+
+
+def _over_ties(numbers: Mapping[str, Any]) -> Iterator[str]:
+    """Say between which values the order of equal scores leaves a number, where it matters."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for (way, metric), (low, high) in flat(numbers.get("over_ties", {})).items():
+        heading = task(numbers, way) if way else ""
+        parts[heading].append(f"{metric} {number(low)} to {number(high)}")
+    if parts:
+        shown = [f"{heading} {', '.join(each)}".strip() for heading, each in parts.items()]
+        yield f"by the order of ties: {'; '.join(shown)}"
 
 
 def _of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:

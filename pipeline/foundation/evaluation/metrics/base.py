@@ -8,8 +8,8 @@ A number is named by a direction and a metric; in JSON {"i2t": {"R@1": 55.1}, "t
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -95,6 +95,12 @@ class Ranked:
     # All right candidates of the same queries; None where no metric asks for them.
     every: Placements | None = None
 
+    def broken(self, ties: Ties) -> "Ranked":
+        """The same queries with the ties of all right candidates broken."""
+        if self.every is None:
+            return self
+        return replace(self, every=self.every.broken(ties))
+
     @property
     def placements(self) -> Placements:
         """All right candidates; for metrics with `needs_every`."""
@@ -120,11 +126,14 @@ class Fold:
         i2t = None
         t2i = None
         if every is not None:
-            i2t = every[0].broken(ties)
-            t2i = every[1].broken(ties)
+            i2t, t2i = every
         of_images = Ranked(ranks.i2t, ranks.i2t.query, i2t)
         of_captions = Ranked(ranks.t2i, owner, t2i)
-        return cls(of_images, of_captions, ranks.shape[0], ties)
+        return cls(of_images, of_captions, ranks.shape[0]).broken(ties)
+
+    def broken(self, ties: Ties) -> "Fold":
+        """The same pool with its ties broken, of one where they are not."""
+        return Fold(self.i2t.broken(ties), self.t2i.broken(ties), self.images, ties)
 
     def tells(self, metric: "Metric", direction: str) -> bool:
         """Whether a metric is known: there are queries, and for a rank each one's right candidate
@@ -232,6 +241,8 @@ class Metric(ABC):
 
 
 CONFIDENCE = 0.95
+WIDE = 0.05  # A narrower range over ties does not show in the digits that are printed.
+Range: TypeAlias = tuple[float, float]
 DRAWN_AT_ONCE = 4_000_000  # queries of resampled test sets in memory at once
 
 
@@ -280,6 +291,31 @@ def with_intervals(
             statistic = Statistic(way, str(metric))
             numbers[statistic] = of_runs(metric, [folds], way, resamples, seed)
     return numbers
+
+
+def over_ties(metrics: Sequence[Metric], folds: Sequence[Fold]) -> dict[Statistic, Range]:
+    """The smallest and the largest value of metrics over all orders of tied candidates.
+
+    The metrics are those that are the better the higher a right candidate is, and the folds have
+    ties that are not broken. A range that is not wider than `WIDE` is left out, and so is what
+    lists do not tell.
+    """
+    bounds: list[Ties] = ["pessimistic", "optimistic"]
+    broken = [[fold.broken(ties) for fold in folds] for ties in bounds]
+    ranges = {}
+    for metric in metrics:
+        ways = ["i2t", "t2i"]
+        if metric.summed is not None:
+            ways = [""]
+        for way in ways:
+            asking = [way] if way else ["i2t", "t2i"]
+            if not all(fold.tells(metric, each) for fold in folds for each in asking):
+                continue
+            ends = [metric.number(of_bound, way) for of_bound in broken]
+            low, high = sorted(ends)
+            if high - low > WIDE:
+                ranges[Statistic(way, str(metric))] = (low, high)
+    return ranges
 
 
 def as_dict(numbers: Mapping[Statistic, Interval]) -> dict[str, Any]:

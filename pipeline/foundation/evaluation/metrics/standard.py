@@ -21,6 +21,7 @@ from pipeline.foundation.evaluation.metrics.base import (
     as_dict,
     fold_of,
     nested,
+    over_ties,
     with_intervals,
 )
 from pipeline.foundation.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
@@ -89,6 +90,12 @@ class Metrics:
             "i2t": sum(fold.i2t.tied for fold in self.ranks),
             "t2i": sum(fold.t2i.tied for fold in self.ranks),
         }
+
+    @property
+    def over_ties(self) -> dict[str, Any]:
+        """The ranges of recalls and ranks over ties as JSON values, see `ranges`."""
+        folds = [Fold.of(of_fold, self.ties) for of_fold in self.ranks]
+        return ranges([*OF_DIRECTIONS, RSum()], folds)
 
     @property
     def folds(self) -> list["Metrics"]:
@@ -231,7 +238,17 @@ def of_pool(
         folds.append(fold)
         done += len(images)
     numbers = with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
-    return as_dict(numbers)
+    return as_dict(numbers) | ranges(metrics, folds)
+
+
+def ranges(metrics: Sequence[Metric], folds: Sequence[Fold]) -> dict[str, Any]:
+    """What results say of ranges over ties, {} where none is wide or ties are broken."""
+    if any(fold.ties != "expected" for fold in folds):
+        return {}
+    wide = over_ties(metrics, folds)
+    if not wide:
+        return {}
+    return {"over_ties": nested({name: list(ends) for name, ends in wide.items()})}
 
 
 def _of_fold(

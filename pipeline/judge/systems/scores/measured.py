@@ -107,7 +107,7 @@ def _numbers(
 ) -> dict[str, Any]:
     """The recalls and ranks of one pool, and the metrics that the settings name."""
     pool = part.system
-    numbers = metrics.as_dict() | {"interval": interval(metrics)}
+    numbers = metrics.as_dict() | {"interval": interval(metrics)} | metrics.over_ties
     named = parse_all(settings.metrics)
     if not named:
         return numbers
