@@ -74,8 +74,16 @@ def test_a_panel_has_the_results_of_its_own_protocol_alone() -> None:
 def test_tied_queries_are_counted_below_a_table_where_there_are_any() -> None:
     scores = np.eye(20)
     scores[0] = 1  # ties image 0 with all captions, and each caption but its own with image 0
-    tied = evaluate(scores, np.arange(20)).as_dict()
+    metrics = evaluate(scores, np.arange(20))
+    tied = metrics.as_dict()
     plain = evaluate(np.eye(20), np.arange(20)).as_dict()
+    # The worst place of image 0's caption is 20, that of the other captions' images 2.
+    with_range = [("a", tied | metrics.over_ties)]
+    for text in (evaluated.to_table(with_range), evaluated.to_text(with_range)):
+        said = " ".join(text.split())
+        assert "by the order of ties: image → caption R@1 95.0 to 100.0, R@5 95.0 to 100.0" in said
+        assert "caption → image R@1 5.0 to 100.0" in said
+        assert "RSUM 490.0 to 600.0" in said
     counts = "tied queries: image → caption 1, caption → image 19"
     for results, said in (
         ([("a", tied), ("b", plain)], f"  a: {counts}"),

@@ -189,7 +189,7 @@ def _noted(results: Results) -> Iterator[str]:
     for system, numbers in results:
         remarks_of_system = [
             *_tied(numbers),
-            *_over_ties(numbers),
+            *_over_ties(numbers, hidden=RANKS),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
             *_left_out(numbers),
@@ -292,10 +292,14 @@ def _tied(numbers: Mapping[str, Any]) -> Iterator[str]:
         yield f"tied queries: {', '.join(counts)}"
 
 
-def _over_ties(numbers: Mapping[str, Any]) -> Iterator[str]:
-    """Say between which values the order of equal scores leaves a number, where it matters."""
+def _over_ties(numbers: Mapping[str, Any], hidden: Sequence[str] = ()) -> Iterator[str]:
+    """Say between which values the order of equal scores leaves a number, where it matters. hidden:
+    metrics that are not shown.
+    """
     parts: dict[str, list[str]] = defaultdict(list)
     for (way, metric), (low, high) in flat(numbers.get("over_ties", {})).items():
+        if metric in hidden:
+            continue
         heading = task(numbers, way) if way else ""
         parts[heading].append(f"{metric} {number(low)} to {number(high)}")
     if parts:

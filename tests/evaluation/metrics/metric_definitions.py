@@ -53,6 +53,12 @@ def average_precision(grades: np.ndarray, k: int | None = None) -> float:
     return sum(precision(grades, place) for place in places) / np.count_nonzero(grades)
 
 
+def average_precision_of_possible(grades: np.ndarray, k: int) -> float:
+    """The same sum, divided by as many right candidates as can be among the first K."""
+    right = np.count_nonzero(grades)
+    return average_precision(grades, k) * right / min(right, k)
+
+
 def average_precision_at_r(grades: np.ndarray, k: None = None) -> float:
     """The average precision among the first R candidates, where R are right."""
     return average_precision(grades, int(np.count_nonzero(grades)))
@@ -69,13 +75,20 @@ def ndcg(grades: np.ndarray, k: int | None = None) -> float:
     return gain(grades) / gain(np.sort(grades)[::-1])
 
 
+def exponential_ndcg(grades: np.ndarray, k: int | None = None) -> float:
+    """The same with 2 ** grade - 1 in the place of the grade."""
+    return ndcg(2.0**grades - 1, k)
+
+
 DEFINITIONS: dict[str, Callable[..., float]] = {
     "R": hit,
     "Recall": recall,
     "P": precision,
     "MRR": reciprocal_rank,
     "nDCG": ndcg,
+    "nDCG_exp": exponential_ndcg,
     "AP": average_precision,
+    "AP_min": average_precision_of_possible,
     "mAP@R": average_precision_at_r,
     "Rprec": r_precision,
     "MeanR": lambda grades, k: float(rank(grades)),

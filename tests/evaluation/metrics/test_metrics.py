@@ -125,6 +125,36 @@ def test_ties_are_every_order_of_the_tied(name: str, ties: Ties) -> None:
             )
 
 
+def test_the_range_over_ties_is_of_every_order_of_the_tied() -> None:
+    scores, grades = drawn(3)
+    image, caption = np.nonzero(grades)
+    grade = grades[image, caption].astype(float)
+    relevance = Relevance.of_pairs(image, caption, scores.shape, grade)
+    metrics = evaluate(scores, relevance)
+    names = ("R@1", "MRR", "AP", "AP_min@2", "nDCG@3", "nDCG_exp@3", "Recall@2")
+    settings = Evaluate(resamples=20, seed=0, block_megabytes=32)
+    numbers = of_pool(
+        parse_all(names), as_similarity(scores), relevance, metrics, "all", settings, lambda _: None
+    )
+    for way, rows, right in (("i2t", scores, grades), ("t2i", scores.T, grades.T)):
+        for name in names:
+            bounds = []
+            for row, of_query in zip(rows, right, strict=True):
+                values = [
+                    by_definition(name, tuple(of_query[order].tolist())) for order in orders(row)
+                ]
+                bounds.append((min(values), max(values)))
+            low, high = 100 * np.mean(bounds, axis=0)
+            assert high - low > 1, name
+            assert numbers["over_ties"][way][name] == pytest.approx([low, high]), name
+        recall = metrics.over_ties["over_ties"][way]["R@1"]
+        assert recall == numbers["over_ties"][way]["R@1"]
+    # Where no candidates are tied, and where ties are broken, there is no range.
+    apart = scores + np.arange(20).reshape(4, 5) / 100
+    assert evaluate(apart, relevance).over_ties == {}
+    assert evaluate(scores, relevance, ties="optimistic").over_ties == {}
+
+
 @pytest.mark.specification
 def test_a_constant_matrix_scores_at_chance() -> None:
     relevance = Relevance.of_owner(consecutive_captions((40, 200)), 40)

@@ -32,6 +32,8 @@ METRICS: "lazy.LookupTable[type[Metric]]" = lazy.LookupTable(
         "MRR": "pipeline.foundation.evaluation.metrics.kinds:ReciprocalRank",
         "nDCG": "pipeline.foundation.evaluation.metrics.kinds:NDCG",
         "AP": "pipeline.foundation.evaluation.metrics.kinds:AveragePrecision",
+        "nDCG_exp": "pipeline.foundation.evaluation.metrics.kinds:ExponentialNDCG",
+        "AP_min": "pipeline.foundation.evaluation.metrics.kinds:AveragePrecisionOfPossible",
         "mAP@R": "pipeline.foundation.evaluation.metrics.kinds:AveragePrecisionAtR",
         "Rprec": "pipeline.foundation.evaluation.metrics.kinds:RPrecision",
         "MedR": "pipeline.foundation.evaluation.metrics.kinds:MedianRank",

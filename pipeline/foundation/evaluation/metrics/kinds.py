@@ -5,6 +5,7 @@ page, are in `tests/evaluation/metrics/metric_definitions.py`.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,8 @@ from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, R
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements
 from pipeline.foundation.evaluation.retrieval.ranks import Floats, Ties
 from pipeline.foundation.parts.errors import InputError
+
+LARGEST_POWER = 50  # The sum of gains up to it keeps the gain of the grade 1.
 
 
 class MeanRank(Metric):
@@ -254,6 +257,22 @@ class AveragePrecision(Metric):
         return _average_precision(placements, np.full(len(placements), k))
 
 
+class AveragePrecisionOfPossible(AveragePrecision):
+    """The average precision among the first K, divided by as many right candidates as K can have.
+
+    Source: `map@K` of sentence-transformers' evaluators, and of VLM2Vec's of MMEB. Ties: as AP.
+    """
+
+    name = "AP_min"
+    cutoff = "needed"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        right = ranked.placements.count
+        possible = np.minimum(right, self.k)
+        by_all = super().of_queries(ranked, ties)
+        return by_all * np.divide(right, possible, out=np.ones(len(right)), where=possible > 0)
+
+
 class AveragePrecisionAtR(Metric):
     """The average precision among the first R candidates, with R right ones; of ECCV Caption.
 
@@ -320,6 +339,27 @@ class NDCG(Metric):
         gained = np.bincount(placements.owner, gains, minlength=queries)
         ideal = _ideal(placements, k)
         return np.divide(gained, ideal, out=np.zeros(queries), where=ideal > 0)
+
+
+class ExponentialNDCG(NDCG):
+    """nDCG with the gain 2 to the power of the grade, less 1.
+
+    `ndcg_burges` of ranx, `ndcg_exponential` of MMEB. Source: Burges et al., ICML 2005. Ties: as
+        nDCG.
+    """
+
+    name = "nDCG_exp"
+
+    def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
+        placements = ranked.placements
+        largest = placements.grade.max(initial=0)
+        if largest > LARGEST_POWER:
+            raise InputError(
+                f"{self}: 2 to the power of the grade {largest:g} is too large to sum; use smaller grades, or "
+                "nDCG"
+            )
+        gain = np.exp2(placements.grade) - 1
+        return super().of_queries(replace(ranked, every=replace(placements, grade=gain)), ties)
 
 
 def _discounts(places: int) -> Floats:
