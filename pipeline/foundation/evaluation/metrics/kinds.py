@@ -257,7 +257,7 @@ class AveragePrecision(Metric):
         return _average_precision(placements, np.full(len(placements), k))
 
 
-class AveragePrecisionOfPossible(AveragePrecision):
+class AveragePrecisionOfPossible(Metric):
     """The average precision among the first K, divided by as many right candidates as K can have.
 
     Source: `map@K` of sentence-transformers' evaluators, and of VLM2Vec's of MMEB. Ties: as AP.
@@ -265,11 +265,14 @@ class AveragePrecisionOfPossible(AveragePrecision):
 
     name = "AP_min"
     cutoff = "needed"
+    needs_every = True
 
     def of_queries(self, ranked: Ranked, ties: Ties) -> Floats:
-        right = ranked.placements.count
+        assert self.k is not None
+        placements = ranked.placements
+        right = placements.count
         possible = np.minimum(right, self.k)
-        by_all = super().of_queries(ranked, ties)
+        by_all = _average_precision(placements, np.full(len(placements), self.k))
         return by_all * np.divide(right, possible, out=np.ones(len(right)), where=possible > 0)
 
 
