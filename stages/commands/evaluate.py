@@ -93,7 +93,7 @@ class EvaluateOptions(declared.Options):
             "tool",
             metavar="TOOL",
             help="Measure as this tool does, ties included, by its own metrics: trec_eval, mteb, ranx, "
-            "sentence-transformers, mmeb, clip_benchmark, open_clip. TOOL:OPTION is what it leaves out, such as mteb:skip_first_result.",
+            "sentence-transformers, mmeb, clip_benchmark, open_clip, vidore-benchmark. TOOL:OPTION is what it leaves out, such as mteb:skip_first_result.",
         ),
         OF_FILES,
         WITHOUT_DISTRACTORS,

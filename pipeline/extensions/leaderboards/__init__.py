@@ -30,6 +30,7 @@ _CONVENTIONS = {
     "open_clip": "pipeline.extensions.leaderboards.conventions.open_clip:OpenClip",
     "ranx": "pipeline.extensions.leaderboards.conventions.ranx:Ranx",
     "sentence-transformers": "pipeline.extensions.leaderboards.conventions.sentence_transformers:SentenceTransformers",
+    "vidore-benchmark": "pipeline.extensions.leaderboards.conventions.vidore_benchmark:ViDoReBenchmark",
 }
 EXTENSION = Extension(
     parts={

@@ -163,6 +163,42 @@ def test_what_is_left_out_is_left_out_before_ties_are_broken(tmp_path: Path) -> 
         assert ours.values["mrr_at_10"] == expected, tool
 
 
+def test_as_vidore_benchmark(tmp_path: Path) -> None:
+    run, grades = run_with_ties(1)
+    rows = []
+    for query, listed in run.items():
+        rows += [(query, name, score) for name, score in listed.items()]
+        rows += [(query, name, score + 0.25) for name, score in [*listed.items()][::7]]
+    file = tmp_path / "run.csv"
+    lines = [f"{query},{name},{score!r}\n" for query, name, score in rows]
+    file.write_text("query,candidate,score\n" + "".join(lines))
+    (tmp_path / "qrels.json").write_text(json.dumps(grades))
+    tool = of_tool("vidore-benchmark")
+    assert isinstance(tool, OfLists)
+    ours = tool.measure(file, judgements=tmp_path / "qrels.json")
+
+    merged: Run = {}
+    for query, name, score in rows:
+        if query not in merged:
+            merged[query] = {name: score}
+        else:
+            merged[query][name] = max(merged[query].get(name, 0), score)
+    for query, listed in merged.items():
+        listed.pop(query, None)
+    kinds = {f"{kind}.{tool.cutoffs[0]},5,100" for kind in ("ndcg_cut", "map_cut", "recall", "P")}
+    of_queries = pytrec_eval.RelevanceEvaluator(grades, kinds).evaluate(merged)
+    for name, called in (("ndcg", "ndcg_cut"), ("map", "map_cut"), ("recall", "recall")):
+        for k in (1, 5, 100):
+            theirs = np.mean([numbers[f"{called}_{k}"] for numbers in of_queries.values()])
+            assert ours.values[f"{name}_at_{k}"] == round(float(theirs), 5)
+    reciprocal = []
+    for query in of_queries:
+        ranked = sorted(merged[query], key=lambda name: merged[query][name], reverse=True)[:5]
+        places = [at for at, name in enumerate(ranked, 1) if grades[query].get(name, 0) > 0]
+        reciprocal.append(1 / min(places) if places else 0)
+    assert ours.values["mrr_at_5"] == pytest.approx(np.mean(reciprocal), abs=1e-9)
+
+
 def test_as_mmeb(tmp_path: Path) -> None:
     lines = [
         {"prediction": ["b", "a", "a", "c"], "label": ["a", "z"], "rel_scores": [1, 3]},

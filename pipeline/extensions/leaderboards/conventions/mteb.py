@@ -26,7 +26,7 @@ class Mteb(TrecEval):
         _evaluators/retrieval_evaluator.py and retrieval_metrics.py of mteb 2.26.
     """
 
-    options = (IDENTICAL, FIRST)
+    options: ClassVar[tuple[str, ...]] = (IDENTICAL, FIRST)
     separator = "_at_"
     cutoffs = (1, 3, 5, 10, 20, 100, 1000)
     at: ClassVar[Mapping[str, Formula]] = {

@@ -192,13 +192,38 @@ class OfLists(Conventions):
         """
         if judgements is None:
             raise InputError(f"{path}: --as needs --qrels, which says what is right")
-        listed, title = _run(path, parts)
+        as_written, title = _run(path, parts)
+        listed = {}
+        for query, (candidates, scores) in as_written.items():
+            listed[query] = self.once(path, query, candidates, scores)
         grades, title_of_grades = _grades(judgements, self.has_whole_grades)
         if not any(query in grades for query in listed):
             raise InputError(f"{judgements}: judges none of the queries of {path}")
         asking = self.queries(path, [*listed], [*grades])
         read_as = [(str(path), title), (str(judgements), title_of_grades)]
         return (_asked(query, listed, grades) for query in asking), read_as
+
+    def once(
+        self, path: Path, query: str, candidates: Sequence[str], scores: Sequence[float]
+    ) -> tuple[Sequence[str], Sequence[float]]:
+        """Take each candidate of a query once.
+
+        Args:
+            path: The run, for messages.
+            query: The query.
+            candidates: Those that it lists, in the order of the file.
+            scores: The score of each.
+
+        Returns:
+            Both.
+
+        Raises:
+            InputError: If one is listed twice.
+        """
+        if len(set(candidates)) == len(candidates):
+            return candidates, scores
+        twice = next(each for each in candidates if candidates.count(each) > 1)
+        raise InputError(f"{path}: lists {twice[:40]!a} twice for {query[:40]!a}; leave one")
 
     def queries(self, path: Path, listed: Sequence[str], judged: Sequence[str]) -> list[str]:
         """Choose the queries that are measured.
@@ -432,7 +457,7 @@ def _ratio(value: float, ideal: float) -> float:
 
 
 # Query -> its candidates and their scores, in the order of a file.
-_Listed = Mapping[str, tuple[list[str], list[float]]]
+_Listed = Mapping[str, tuple[Sequence[str], Sequence[float]]]
 
 
 def _run(path: Path, parts: Sequence[str]) -> tuple[_Listed, str]:
@@ -452,8 +477,6 @@ def _run(path: Path, parts: Sequence[str]) -> tuple[_Listed, str]:
             of_query[1].append(value)
     if judgements.columns.is_distance(rows.value):
         raise InputError(f"{path}: has the column {rows.value}; tools rank the largest first")
-    for query, (candidates, _) in listed.items():
-        _refuse_twice(path, query, candidates)
     return listed, rows.title
 
 
@@ -495,14 +518,3 @@ def _asked(query: str, listed: _Listed, grades: Mapping[str, Grades]) -> Asked:
     """A query with its list, which may be empty."""
     candidates, scores = listed.get(query, ([], []))
     return Asked(query, candidates, np.array(scores, np.float64), grades[query])
-
-
-def _refuse_twice(path: Path, query: str, candidates: Sequence[str]) -> None:
-    if len(set(candidates)) < len(candidates):
-        seen: set[str] = set()
-        for candidate in candidates:
-            if candidate in seen:
-                raise InputError(
-                    f"{path}: lists {candidate[:40]!a} twice for {query[:40]!a}; leave one"
-                )
-            seen.add(candidate)
