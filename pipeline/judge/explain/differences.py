@@ -9,7 +9,7 @@ repositories, or released code.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -55,7 +55,19 @@ STEPS: Mapping[Step, tuple[str, ...]] = {
     "scores": ("scores", "rescored"),
     "pool": ("split", "captions", "unpaired", "right", "folds", "parts"),
     "ranking": ("ties",),
-    "metric": ("hits", "cutoff", "fold", "directions", "averaged", "median", "from_zero", "summed"),
+    "metric": (
+        "instead",
+        "at",
+        "tool",
+        "hits",
+        "cutoff",
+        "fold",
+        "directions",
+        "averaged",
+        "median",
+        "from_zero",
+        "summed",
+    ),
     "rounding": ("rounding", "sum_of_rounded"),
 }
 
@@ -80,6 +92,10 @@ class Measurement:
     parts: int | None = None  # Into how many folds; None for folds of the size that is known
     ties: Ties | Literal["first", "last"] = "expected"  # "first" and "last": by position
     fold: int | None = None  # The only fold that counts; None for the mean of all
+    # The name of the metric, without its cutoff, that is measured in place of a share; "" for none.
+    instead: str = ""
+    at: int = 0  # Its cutoff; 0 for the same
+    tool: str = ""  # Whose conventions are followed, as `conventions.of_tool` reads it; "" for ours
     # Whether the two directions are mistaken for each other, or their mean is taken.
     directions: Literal["own", "exchanged", "mean"] = "own"
     # "any" right caption is a hit; or the "share" of right captions; or each caption a pair with an
@@ -165,6 +181,16 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "directions exchanged or averaged", ("directions",), "the numbers are of both directions"
     ),
+    Family(
+        "another metric under the same name",
+        ("instead", "at"),
+        "the numbers are recalls of images and captions, or have no cutoff",
+    ),
+    Family(
+        "the conventions of other tools, in ties and in what they leave out",
+        ("tool",),
+        "no two candidates of a query are tied, and none is left out",
+    ),
     Family("what counts as a hit", ("hits", "cutoff"), "no published number is a recall"),
     Family("means over images", ("averaged",)),
     Family("the median of an even number", ("median",), "no published number is a median"),
@@ -201,6 +227,34 @@ def _difference(words: str, threads: str, **choices: Any) -> Difference:
     return Difference(words, threads, tuple(choices.items()))
 
 
+# Metrics that are called by each other's names, without their cutoffs -> what they are.
+METRICS = {
+    "R": "a hit, of any right candidate",
+    "Recall": "the share of the right candidates that are found",
+    "P": "the share of the first K that are right",
+    "MRR": "the reciprocal rank",
+    "nDCG": "nDCG with the grade as gain",
+    "AP": "the average precision, divided by all right candidates",
+}
+# The cutoffs that tools print.
+CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
+# What is typed after `--as` -> what the tool does, and where it was met.
+TOOLS = {
+    "trec_eval": (
+        "trec_eval's and mteb's ties: the larger id, as text, first; scores of 32 bits",
+        "mteb #5092, beir #105",
+    ),
+    "sentence-transformers": ("sentence-transformers' ties: the smaller id first", "its source"),
+    "ranx": ("ranx's ties: in the order of its unstable sort", "its source"),
+    "mteb:ignore_identical_ids": (
+        "mteb's ignore_identical_ids: candidates with the id of the query left out",
+        "64 places in mteb's tasks",
+    ),
+    "mteb:skip_first_result": (
+        "mteb's skip_first_result: each query's first candidate left out",
+        "mteb PR 5045",
+    ),
+}
 # Into how many folds images are cut where a paper does not say it.
 PARTS = (2, 5, 10)
 
@@ -347,6 +401,17 @@ DIFFERENCES: tuple[Difference, ...] = (
     _difference("the mean of both directions", "one number for both tasks", directions="mean"),
     _difference("ranks counted from 1 but tested with rank < K: R@(K − 1)", "rank < K", cutoff=-1),
     _difference("ranks counted from 0 but tested with rank <= K: R@(K + 1)", "rank <= K", cutoff=1),
+    *(
+        _difference(f"{words}, at the same K", "UniIR #29, VLM2Vec #194", instead=name)
+        for name, words in METRICS.items()
+    ),
+    *(
+        _difference(
+            f"{METRICS[name]}, at K = {k}", "VLM2Vec #194", instead=name, at=k
+        )
+        for name, k in product(METRICS, CUTOFFS)
+    ),
+    *(_difference(words, threads, tool=tool) for tool, (words, threads) in TOOLS.items()),
     _difference(
         "the share of right candidates found, not a hit", "vsepp #14, ranx #19", hits="share"
     ),

@@ -39,6 +39,7 @@ HOW = {
     "scores of other splits": "--manifest and scores of all its images, or a scored system by its name",
     "judgements": "--qrels, or CxC's files: -S evaluate.cxc=FOLDER",
     "every pair's score": "a matrix or vectors, not lists of the best alone",
+    "lists with ids and judgements": "a run with --qrels",
     "both directions": "lists of both directions",
     "captions' own images": "--manifest, or for a matrix --captions-per-image",
     "an encoder and captions": "--encoder clip:FOLDER with vectors and --manifest",

@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.retrieval.placements import Placing
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection, Selection
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import Measurement
+from pipeline.judge.explain.of_tools import OfTools
 
 # The images of a fold where the protocol has none: COCO's "1K".
 FOLD = 1000
@@ -49,6 +50,8 @@ class Given:
     # Whether captions have images of their own; else `owner` has the first one that is right.
     has_owners: bool = True
     fold: int = FOLD  # how many images a fold has
+    # A run with judgements, as other tools measure it.
+    of_tools: OfTools | None = None
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
 
     @cached_property
@@ -153,6 +156,8 @@ class Given:
             return "one matrix of scores"
         if self.is_listed and self._needs_all(wanted):
             return "every pair's score"
+        if wanted.tool and any(seed.of_tools is None for seed in self.seeds):
+            return "lists with ids and judgements"
         if len(self.ways) < len(WAYS) and wanted.directions != "own":
             return "both directions"
         if wanted.right == "own" and not self.has_owners:
@@ -183,6 +188,8 @@ class Given:
         images = self.images
         if not wanted.unpaired:
             images = int(np.count_nonzero(self._captions_of_each))
+        if wanted.tool and self.of_tools is not None and self.of_tools.is_idle(wanted.tool):
+            return True
         if wanted.folds is not None and self._folds(images, wanted.parts) < 2:
             return True
         effective = self._effective(wanted)

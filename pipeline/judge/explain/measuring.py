@@ -4,11 +4,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby, product
 from typing import Any, NoReturn, TypeAlias, get_args
 
 import numpy as np
 
+from pipeline.foundation.evaluation.metrics import parse
 from pipeline.foundation.evaluation.metrics.base import RECALLS, Fold, Metric, Ranked, of_runs
 from pipeline.foundation.evaluation.metrics.kinds import Hit, Recall, RSum
 from pipeline.foundation.evaluation.retrieval import (
@@ -22,7 +24,7 @@ from pipeline.foundation.evaluation.retrieval import (
 )
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
-from pipeline.foundation.evaluation.retrieval.placements import Placements, Placing
+from pipeline.foundation.evaluation.retrieval.placements import Placements, Placing, place
 from pipeline.foundation.evaluation.retrieval.positions import by_position
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection
@@ -47,8 +49,12 @@ Folds: TypeAlias = Mapping[tuple[str, str], list[Fold]]
 class Measuring:
     """The numbers of measurements of a system in one or several splits."""
 
-    def __init__(self, splits: Mapping[str, Given]) -> None:
+    def __init__(self, splits: Mapping[str, Given], needs_every: bool = False) -> None:
+        """Measure the pools of some splits. needs_every: whether a metric asks for all right
+        candidates.
+        """
         self.splits = splits
+        self.needs_every = needs_every
         self._folds: dict[tuple[object, ...], Folds] = {}
         self._values: dict[tuple[object, ...], float] = {}
         # Of one fold alone, which several measurements have.
@@ -155,7 +161,9 @@ class Measuring:
         """The folds of a pool, by what is a hit and the rule for ties."""
         given = self.splits[wanted.split]
         relevance = given.relevance(wanted.right)
-        ranked = _any if wanted.hits == "any" else _each
+        ranked: Callable[..., Iterator[tuple[tuple[str, str], Fold]]] = _each
+        if wanted.hits == "any":
+            ranked = partial(_any, needs_every=self.needs_every)
         folds = defaultdict[tuple[str, str], list[Fold]](list)
         with _unless_as_given(wanted):
             for rows, columns in given.pool(wanted):
@@ -172,6 +180,9 @@ class Measuring:
         if wanted.directions == "mean" and metric.summed is None:
             own = replace(wanted, directions="own")
             return float(np.mean([self._known(own, metric, each_way) for each_way in WAYS]))
+        metric = _instead(wanted, metric)
+        if wanted.tool:
+            return self._of_tool(wanted, metric, way)
         if isinstance(metric, RSum):
             return self._sum_of_recalls(wanted, metric, way)
         if wanted.fold is not None:
@@ -181,6 +192,13 @@ class Measuring:
         if wanted.directions == "exchanged":
             way = WAYS[way == WAYS[0]]
         return float(np.mean([self._of_fold(wanted, metric, way, fold) for fold in folds]))
+
+    def _of_tool(self, wanted: Measurement, metric: Metric, way: str) -> float:
+        """A metric as another tool measures it; NaN where it does not."""
+        of_tools = self.splits[wanted.split].seeds[wanted.seed or 0].of_tools
+        if of_tools is None or way != "t2i":
+            return np.nan
+        return of_tools.number(wanted.tool, metric)
 
     def _known(self, wanted: Measurement, metric: Metric, way: str) -> float:
         """A metric of a direction; NaN where it cannot be measured."""
@@ -192,6 +210,8 @@ class Measuring:
     def _of_fold(self, wanted: Measurement, metric: Metric, way: str, fold: Fold) -> float:
         """A metric of one direction of one fold; NaN where lists of the best do not tell it."""
         if not fold.tells(metric, way):
+            return np.nan
+        if metric.asks_for_every and fold.ranked(way).every is None:
             return np.nan
         # Folds are kept, so that no other one has the identity of one of them.
         fold_key = (id(fold), metric, way, wanted.averaged, wanted.from_zero, wanted.median)
@@ -245,6 +265,13 @@ def _no_heads() -> NoReturn:
     raise InputError("scores alone have no vectors")
 
 
+def _instead(wanted: Measurement, metric: Metric) -> Metric:
+    """The metric that is measured in place of one with a cutoff."""
+    if not wanted.instead or not metric.k:
+        return metric
+    return parse(f"{wanted.instead}@{wanted.at or metric.k}")
+
+
 def _hit(wanted: Measurement, hit: Hit) -> Metric:
     """Recall at K as it is wanted."""
     assert hit.k is not None
@@ -274,15 +301,23 @@ def _ranking(wanted: Measurement) -> tuple[object, ...]:
     return *wanted.of("vectors", "scores", "pool"), wanted.hits == "any"
 
 
-def _any(scores: Scores, relevance: Relevance) -> Iterator[tuple[tuple[str, str], Fold]]:
-    """Rank one pool by the best right candidate, with ties broken by each rule."""
+def _any(
+    scores: Scores, relevance: Relevance, needs_every: bool
+) -> Iterator[tuple[tuple[str, str], Fold]]:
+    """Rank one pool by the best right candidate, with ties broken by each rule; and all right ones
+    where a metric asks for them.
+    """
     ranks = rank(scores, relevance)
-    # Without ties all rules give the same numbers, this one soonest.
-    fold = Fold.of(ranks, "optimistic")
+    every = None
     is_tied = bool(ranks.i2t.tied or ranks.t2i.tied)
+    if needs_every:
+        every = place(scores, relevance, "i2t"), place(scores, relevance, "t2i")
+        is_tied = True  # others than the best may be
+    # Without ties all rules give the same numbers, this one soonest.
+    fold = Fold.of(ranks, "optimistic", every)
     for ties in get_args(Ties):
         if is_tied:
-            fold = Fold.of(ranks, ties)
+            fold = Fold.of(ranks, ties, every)
         yield ("any", ties), fold
     if isinstance(scores, Placing):
         return  # lists of the best lack what is tied with a right candidate but not listed

@@ -12,13 +12,15 @@ import numpy as np
 
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Protocol, Relevance, rows_of
+from pipeline.foundation.evaluation.retrieval.lists import Lists
 from pipeline.foundation.manifest import SPLITS, Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.explain.given import FOLD, Given
 from pipeline.judge.explain.of_arrays import fold_of
-from pipeline.judge.systems.scores import judged
-from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.explain.of_tools import OfTools
+from pipeline.judge.systems.scores import conventions, judged
+from pipeline.judge.systems.scores.foreign import open_system, opening
 from pipeline.judge.systems.scores.judged import Columns, Truth
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables import named_rows
@@ -162,7 +164,20 @@ class Source:
             texts,
             judged.with_languages(system, manifest).languages,
             fold=fold,
+            of_tools=self._of_tools(system),
         )
+
+    def _of_tools(self, system: System) -> OfTools | None:
+        """The run as other tools measure it; None for other scores."""
+        if self.truth.qrels is None or not isinstance(system.scores, Lists):
+            return None
+        named = opening.places(self.text, self.root)
+        path, parts = named[0]
+        if len(named) > 1 or path.is_dir() or self.columns.distance:
+            return None
+        if opening.kind_of(path) not in ("text", "parquet") or not conventions.TOOLS:
+            return None
+        return OfTools(path, parts, self.truth.qrels)
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
         """What embeds the captions again, each cut at a number of tokens; and how many the longest

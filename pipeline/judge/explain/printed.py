@@ -152,11 +152,6 @@ def _one(text: str) -> Printed:
         if not number.is_finite() or number.adjusted() > LONGEST:
             raise InvalidOperation
     metric = parse(statistic.metric)
-    if metric.asks_for_every or metric.grade is not None:
-        raise InputError(
-            f"--published {text.strip()}: explain knows metrics of a query's best positive: R@K, MRR, "
-            "MedR, MeanR, mean_recall, mR and RSUM"
-        )
     if statistic.direction and metric.summed is not None:
         raise InputError(
             f"--published {text.strip()}: {metric} is of both directions; leave out {statistic.written}"

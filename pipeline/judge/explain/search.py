@@ -65,7 +65,9 @@ def search(
     """
     given = splits[base.split]
     rules.parts(given.owner, given.images)  # refuses a pool that the rules are not for
-    measuring = Measuring(splits)
+    metrics = [printed.metric for printed in published]
+    needs_every = _may_be_another(published, given)
+    measuring = Measuring(splits, needs_every or any(each.asks_for_every for each in metrics))
     ways = _ways(measuring, base, published)
     notes: list[str] = []
     if row is not None:
@@ -209,6 +211,8 @@ def _possible(
             continue
         wanted = replace(base, **dict(difference.choices))
         given = splits.get(wanted.split)
+        if wanted.instead and not _may_be_another(published, splits[base.split]):
+            continue
         lacking = "scores of other splits"
         if given is not None:
             lacking = given.lacks(wanted)
@@ -219,6 +223,17 @@ def _possible(
     return known, not_tried
 
 
+def _may_be_another(published: Sequence[Printed], given: Given) -> bool:
+    """Whether tools call several metrics by the name of a published one: where it is none of
+    captions' images, as in all papers.
+    """
+    metrics = [printed.metric for printed in published]
+    if not any(metric.k for metric in metrics):
+        return False
+    is_of_tool = given.is_listed or "qrels" in given.judged
+    return is_of_tool or any(metric.asks_for_every for metric in metrics)
+
+
 def _is_asked(difference: Difference, published: Sequence[Printed]) -> bool:
     """Whether any of the published numbers is of the kind that a difference may change."""
     choices = dict(difference.choices)
@@ -227,6 +242,11 @@ def _is_asked(difference: Difference, published: Sequence[Printed]) -> bool:
         return any(bool(number.direction) for number in published)
     if "directions" in choices:
         return any(number.metric.summed is None for number in published)
+    if "at" in choices:
+        # Several numbers would be one.
+        return len({number.metric for number in published}) == 1
+    if choices.get("hits") == "share":
+        return any(isinstance(number.metric, Hit | RSum) for number in published)
     if "cutoff" in choices:
         return any(isinstance(number.metric, Hit | RSum) for number in published)
     if "summed" in choices:

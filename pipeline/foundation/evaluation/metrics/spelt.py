@@ -32,13 +32,30 @@ RECALL = re.compile(
 )
 
 
+# Other metrics as mteb and MMEB write them: ndcg_at_10, recall_at_5 (the share that is found),
+# ndcg_linear@5 -> ours.
+OF_TOOLS = {
+    "ndcg": "nDCG",
+    "ndcg_linear": "nDCG",
+    "map": "AP",
+    "mrr": "MRR",
+    "recall": "Recall",
+    "precision": "P",
+}
+OF_TOOL = re.compile(
+    r"(?:(?P<mteb>ndcg|map|mrr|recall|precision)_at_"
+    r"|(?P<other>ndcg|ndcg_linear|map|mrr|precision)@)(?P<k>\d{1,9})",
+    re.IGNORECASE,
+)
+
+
 class Spelt(NamedTuple):
     """A metric's name as it was written."""
 
-    metric: str  # R@5 for every recall; else as it was written
+    metric: str  # R@5 for every recall, ours for what a tool names; else as it was written
     direction: str  # "i2t" or "t2i"; "" where the name does not say it
     written: str  # the direction as it was written
-    is_recall: bool
+    is_known: bool  # whether it is a recall or what a tool names
 
 
 def spelt(name: str) -> Spelt | None:
@@ -48,7 +65,12 @@ def spelt(name: str) -> Spelt | None:
         return None
     written = match["way"] or ""
     direction = DIRECTIONS.get(written.lower(), "")
+    of_tool = OF_TOOL.fullmatch(match["metric"])
+    if of_tool is not None:
+        called = of_tool["mteb"] or of_tool["other"]
+        metric = f"{OF_TOOLS[called.lower()]}@{of_tool['k']}"
+        return Spelt(metric, direction, written, is_known=True)
     recall = RECALL.fullmatch(match["metric"])
     if recall is None:
-        return Spelt(match["metric"], direction, written, is_recall=False)
-    return Spelt(f"R@{recall[1]}", direction, written, is_recall=True)
+        return Spelt(match["metric"], direction, written, is_known=False)
+    return Spelt(f"R@{recall[1]}", direction, written, is_known=True)

@@ -13,8 +13,9 @@ LARGEST = 1 << 20  # bytes of a file of results
 NUMBER = re.compile(
     r"""(?<![\w@./-])["']?(?P<name>[A-Za-z][\w@./-]{0,60}?)["']?\s*[:=]\s*(?P<number>\d{1,4}(\.\d{1,20})?)(?![\w.])"""
 )
-# Numbers that a message shows.
+# Numbers that are taken of a file, and the cutoffs of the first of them.
 SHOWN = 6
+PREFERRED = (10, 5, 1)
 # What a tool's results hold -> the tool, and how it keeps scores.
 TOOLS = {
     '"vidore_benchmark_version"': (
@@ -39,22 +40,35 @@ TOOLS = {
 
 
 def published(path: Path) -> str:
-    """The recalls of a file, as `pipeline explain --published` takes them; "" for a file without
-    recalls, or with several of one name.
+    """The numbers of a file, as `pipeline explain --published` takes them; "" for a file without
+    any, or with several of one name.
     """
     text = _text(path)
-    recalls: dict[str, Decimal] = {}
+    # VLM2Vec's recall is the share of the right candidates, and its hit a recall.
+    other_recall = '"hit@1"' in text
+    numbers: dict[str, Decimal] = {}
     for match in NUMBER.finditer(text):
-        found = spelt(match["name"])
-        if found is None or not found.is_recall:
+        name = match["name"]
+        found = spelt(name)
+        if found is None or not found.is_known or (other_recall and name.startswith("recall@")):
             continue
-        if match["name"] in recalls:
+        if name in numbers:
             return ""
-        recalls[match["name"]] = Decimal(match["number"])
-    if recalls and max(recalls.values()) <= 1:  # shares
-        recalls = {name: 100 * number for name, number in recalls.items()}
-    shown = [f"{name}={number.normalize():f}" for name, number in recalls.items()]
-    return ",".join(shown[:SHOWN])
+        numbers[name] = Decimal(match["number"])
+    if numbers and max(numbers.values()) <= 1:  # shares
+        numbers = {name: 100 * number for name, number in numbers.items()}
+    names = [*numbers]
+    if len(names) > SHOWN:
+        names.sort(key=_preference)
+    return ",".join(f"{name}={numbers[name].normalize():f}" for name in names[:SHOWN])
+
+
+def _preference(name: str) -> int:
+    """Which cutoffs are taken first where a file has many."""
+    for place, cutoff in enumerate(PREFERRED):
+        if re.search(rf"\D{cutoff}$", name):
+            return place
+    return len(PREFERRED)
 
 
 def described(path: Path) -> str:
