@@ -236,22 +236,26 @@ METRICS = {
     "nDCG": "nDCG with the grade as gain",
     "AP": "the average precision, divided by all right candidates",
 }
+SAME_AT_ONE = ("P", "MRR")  # which are hits where K is 1
 # The cutoffs that tools print.
 CUTOFFS = (1, 3, 5, 10, 20, 50, 100)
 # What is typed after `--as` -> what the tool does, and where it was met.
 TOOLS = {
     "trec_eval": (
-        "trec_eval's and mteb's ties: the larger id, as text, first; scores of 32 bits",
+        "trec_eval's and mteb's ties (the larger id, as text, first), scores of 32 bits",
         "mteb #5092, beir #105",
     ),
-    "sentence-transformers": ("sentence-transformers' ties: the smaller id first", "its source"),
-    "ranx": ("ranx's ties: in the order of its unstable sort", "its source"),
+    "sentence-transformers": (
+        "sentence-transformers' ties (the smaller id first), every grade as 1",
+        "its source",
+    ),
+    "ranx": ("ranx's ties (in the order of its sort)", "its source"),
     "mteb:ignore_identical_ids": (
-        "mteb's ignore_identical_ids: candidates with the id of the query left out",
+        "candidates with the id of the query left out (mteb's ignore_identical_ids)",
         "64 places in mteb's tasks",
     ),
     "mteb:skip_first_result": (
-        "mteb's skip_first_result: each query's first candidate left out",
+        "each query's first candidate left out (mteb's skip_first_result)",
         "mteb PR 5045",
     ),
 }
@@ -406,10 +410,9 @@ DIFFERENCES: tuple[Difference, ...] = (
         for name, words in METRICS.items()
     ),
     *(
-        _difference(
-            f"{METRICS[name]}, at K = {k}", "VLM2Vec #194", instead=name, at=k
-        )
+        _difference(f"{METRICS[name]}, at K = {k}", "VLM2Vec #194", instead=name, at=k)
         for name, k in product(METRICS, CUTOFFS)
+        if k > 1 or name not in SAME_AT_ONE
     ),
     *(_difference(words, threads, tool=tool) for tool, (words, threads) in TOOLS.items()),
     _difference(

@@ -95,7 +95,6 @@ def test_a_published_row() -> None:
         ("R@5=3,R@1=4", "recalls never fall with K"),
         ("MedR=-1", "0 or more"),
         ("i2t_RSUM=3", "is of both directions"),
-        ("nDCG@10=3", "explain knows metrics of a query's best positive"),
         ("hits=3", "unknown metric"),
         ("abc", "or a published row such as 'flickr30k:VSE∞ RG bert'"),
         ("rerank_table1:SCAN", "there are those of flickr30k, coco_1k"),

@@ -1,0 +1,180 @@
+"""Numbers that another metric or another tool's rule gives, each computed here in plain Python: the
+first line of `explain` names the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+QUERIES, CANDIDATES, LISTED = 40, 60, 25
+Lists = dict[str, list[str]]
+Formula = Callable[[np.ndarray, np.ndarray], float]
+
+
+class Run:
+    """Each query's candidates with scores of one digit, so that there are ties; the query's own
+    item is among them.
+    """
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(5)
+        scores = np.round(rng.normal(size=(QUERIES, CANDIDATES)), 1)
+        self.grades: dict[str, dict[str, int]] = {}
+        self.listed: dict[str, dict[str, float]] = {}
+        for query in range(QUERIES):
+            right = rng.choice(CANDIDATES, rng.integers(1, 6), replace=False)
+            scores[query, right] += 2
+            name = f"d{query}"
+            self.grades[name] = {f"d{each}": int(rng.integers(1, 3)) for each in right}
+            self.grades[name].pop(name, None)
+            best = rng.permutation(np.argsort(-scores[query])[:LISTED])
+            self.listed[name] = {f"d{each}": round(float(scores[query, each]), 1) for each in best}
+            self.listed[name][name] = 9.0
+            if not self.grades[name]:
+                self.grades[name] = {"d59": 1}
+
+    def write(self, folder: Path) -> None:
+        predictions = {"mteb_model_meta": {"model_name": "m"}, "default": {"test": self.listed}}
+        (folder / "made_predictions.json").write_text(json.dumps(predictions))
+        (folder / "qrels.json").write_text(json.dumps(self.grades))
+
+    def ordered(self, by: Callable[[str, float], Any], out: str = "") -> Lists:
+        """Each list from the smallest key on. out: what is left out."""
+        lists = {}
+        for query, of_query in self.listed.items():
+            best = sorted(of_query, key=lambda each: by(each, of_query[each]))
+            if out == "first":
+                best = best[1:]
+            if out == "query":
+                best.remove(query)
+            lists[query] = best
+        return lists
+
+    def mean(self, lists: Lists, formula: Formula) -> float:
+        values = []
+        for query, listed in lists.items():
+            grades = self.grades[query]
+            gains = np.array([grades.get(each, 0) for each in listed])
+            ideal = np.array(sorted(grades.values(), reverse=True))
+            values.append(formula(gains, ideal))
+        return 100 * float(np.mean(values))
+
+
+def hit(k: int) -> Formula:
+    return lambda gains, ideal: float((gains[:k] > 0).any())
+
+
+def share(k: int) -> Formula:
+    return lambda gains, ideal: (gains[:k] > 0).sum() / len(ideal)
+
+
+def ndcg(k: int) -> Formula:
+    def gained(gains: np.ndarray) -> float:
+        return float((gains[:k] / np.log2(np.arange(len(gains[:k])) + 2)).sum())
+
+    return lambda gains, ideal: gained(gains) / gained(ideal)
+
+
+def binary(formula: Formula) -> Formula:
+    return lambda gains, ideal: formula(np.sign(gains), np.sign(ideal))
+
+
+def larger_id(candidate: str, score: float) -> tuple[float, list[int]]:
+    return -score, [-ord(letter) for letter in candidate.ljust(3, "\0")]
+
+
+def smaller_id(candidate: str, score: float) -> tuple[float, str]:
+    return -score, candidate
+
+
+RUN = Run()
+UNTIED = Run()
+for number, of_query in enumerate(UNTIED.listed.values()):
+    for place, each in enumerate(of_query):
+        of_query[each] += 1e-4 * ((7 * place + number) % 26)
+OWN = UNTIED.ordered(smaller_id)
+LARGER = RUN.ordered(larger_id)
+SMALLER = RUN.ordered(smaller_id)
+WITHOUT_QUERY = RUN.ordered(larger_id, "query")
+UNTIED_WITHOUT_QUERY = UNTIED.ordered(smaller_id, "query")
+# What the first line says -> the run, and the published numbers.
+CASES: Mapping[str, tuple[Run, dict[str, float]]] = {
+    "the share of the right candidates that are found, at the same K": (
+        UNTIED,
+        {"R@5": UNTIED.mean(OWN, share(5)), "R@10": UNTIED.mean(OWN, share(10))},
+    ),
+    "a hit, of any right candidate, at the same K": (
+        UNTIED,
+        {"ndcg_at_5": UNTIED.mean(OWN, hit(5)), "ndcg_at_10": UNTIED.mean(OWN, hit(10))},
+    ),
+    "nDCG with the grade as gain, at the same K": (
+        UNTIED,
+        {"R@5": UNTIED.mean(OWN, ndcg(5)), "R@10": UNTIED.mean(OWN, ndcg(10))},
+    ),
+    "a hit, of any right candidate, at K = 3": (UNTIED, {"nDCG@5": UNTIED.mean(OWN, hit(3))}),
+    "trec_eval's and mteb's ties": (
+        RUN,
+        {"ndcg_at_5": RUN.mean(LARGER, ndcg(5)), "recall_at_10": RUN.mean(LARGER, share(10))},
+    ),
+    "sentence-transformers' ties": (
+        RUN,
+        {"ndcg@5": RUN.mean(SMALLER, binary(ndcg(5))), "R@10": RUN.mean(SMALLER, hit(10))},
+    ),
+    "candidates with the id of the query left out": (
+        RUN,
+        {
+            "ndcg_at_5": RUN.mean(WITHOUT_QUERY, ndcg(5)),
+            "recall_at_10": RUN.mean(WITHOUT_QUERY, share(10)),
+        },
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def explained(pipeline: Any, run: Run, *more: str) -> str:
+    run.write(Path())
+    given = ("explain", "made_predictions.json", "--qrels", "qrels.json", *more)
+    code, out, err = pipeline(*given, "--most", "1")
+    assert code == 0, err
+    return " ".join(out.split())
+
+
+@pytest.mark.parametrize("words", CASES)
+def test_the_first_line_names_the_reason(pipeline: Any, words: str) -> None:
+    run, numbers = CASES[words]
+    published = ",".join(f"{name}={number:.3f}" for name, number in numbers.items())
+    said = explained(pipeline, run, "--published", published)
+    first = said.split(".", 1)[0]
+    assert f"eason found: {words}" in first, said[:300]
+    if len(numbers) > 1 and "left out" not in words:
+        assert said.startswith("Reason found: "), said[:300]
+
+
+def test_what_has_no_such_reason_is_not_explained(pipeline: Any) -> None:
+    said = explained(pipeline, RUN, "--published", "ndcg_at_5=12.345,recall_at_10=93.217")
+    assert said.startswith("No reason found among ")
+    assert "By chance: random numbers within 2 points" in said
+
+
+def test_numbers_of_a_file_of_mteb_are_taken_by_its_names(pipeline: Any) -> None:
+    numbers = {
+        "ndcg_at_1": UNTIED.mean(OWN, ndcg(1)),
+        "ndcg_at_10": UNTIED.mean(OWN, ndcg(10)),
+        "recall_at_10": UNTIED.mean(OWN, share(10)),
+        "hit_rate_at_10": UNTIED.mean(OWN, hit(10)),
+    }
+    results = {name: round(number / 100, 5) for name, number in numbers.items()}
+    scores = {"test": [{**results, "main_score": 0.5, "nauc_ndcg_at_1_max": 0.2}]}
+    Path("made.json").write_text(json.dumps({"mteb_version": "2", "scores": scores}))
+    said = explained(pipeline, UNTIED, "--published", "made.json")
+    assert said.startswith("The published numbers are those measured."), said[:300]
