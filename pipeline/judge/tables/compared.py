@@ -55,7 +55,22 @@ AVERAGED = (
 )
 NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
 OF_ONE_DIRECTION = "RSUM is of one direction, the sum of its three recalls."
+NOISE_BRIEFLY = (
+    "Noise: less than the noise of {of}; equal systems that are run again differ by less than this number in 95 % "
+    "of cases."
+)
+NOISE = (
+    "Noise: the difference is less than the noise of {of}. Equal systems differ by less than this number in 95 % of "
+    "cases only because they are run again (Student's t over the runs of {of}, and no less than images that move "
+    "independently would give). The noise of a system with a single run is taken to be the same. It is that of "
+    "what differs between the runs: seeds, or batch size, kernel and dtype. Below it, more images alone may not "
+    "suffice."
+)
+BEYOND_NOISE = "Every difference is beyond the noise of {of}."
+FLOOR = "Two runs show a floor of the noise, they do not measure it."
+SEVERAL_RUNS = "the systems with several runs"
 MORE = "More: --explain."
+OF_NOISE = "noise"  # the heading of differences that are less than noise
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
 VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
 SHORT = 8  # the most letters of a name that heads a column of numbers
@@ -75,7 +90,7 @@ def to_text(
     panels = _panels(names, contrasts, str)
     for panel in panels:
         lines += text.to_text(panel)
-    lines += map(wrapped, _notes(panels, contrasts, explain))
+    lines += map(wrapped, _notes(names, panels, contrasts, explain))
     return "\n".join(lines)
 
 
@@ -89,7 +104,7 @@ def to_markdown(
         paragraphs.append(legend)
     panels = _panels(names, contrasts, _title)
     paragraphs += map(markdown.rows, panels)
-    return "\n\n".join([*paragraphs, *_notes(panels, contrasts, explain)])
+    return "\n\n".join([*paragraphs, *_notes(names, panels, contrasts, explain)])
 
 
 def to_latex(
@@ -101,7 +116,7 @@ def to_latex(
         legend = ", ".join(f"{key}: {name}" for key, name in keyed(names))
     panels = _panels(names, contrasts, _title)
     notes = []
-    for sentences in _notes(panels, contrasts, explain):
+    for sentences in _notes(names, panels, contrasts, explain):
         notes.append(Note(sentences.removesuffix(f" {MORE}")))
     floats = []
     for panel in panels:
@@ -116,7 +131,19 @@ def to_csv(
     csv_file = io.StringIO()
     writer = csv.writer(csv_file, lineterminator="\n")
     writer.writerow(
-        ["A", "B", "split", "language", "protocol", "metric", *VALUES, "low", "high", "verdict"]
+        [
+            "A",
+            "B",
+            "split",
+            "language",
+            "protocol",
+            "metric",
+            *VALUES,
+            "low",
+            "high",
+            "noise",
+            "verdict",
+        ]
     )
     for of_pairs in contrasts:
         for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
@@ -125,12 +152,14 @@ def to_csv(
             for statistic in compared(contrast):
                 difference = at(contrast, statistic)
                 values_of_difference = map(difference.get, VALUES)
+                noise = (difference["noise"] or {}).get("limit")
                 writer.writerow(
                     [
                         *system_cells,
                         statistic,
                         *values_of_difference,
                         *difference["interval"],
+                        noise,
                         difference["verdict"],
                     ]
                 )
@@ -160,13 +189,11 @@ def _panels(
                 if "sides" in contrast:
                     label = statistic.metric
                 needed = would_suffice(row)
-                rows.append([label, *numbers, _of_units(needed, contrast)])
+                rows.append([label, *numbers, less_than_noise(row), _of_units(needed, contrast)])
             pools[title(contrast)] = rows
-        systems_above = keys(names)
-        if _head_columns(names):
-            systems_above = names
+        systems_above = _above(names)
         minus = " − ".join(reversed(systems_above))
-        return [_panel(("", *systems_above, minus, "p", "Holm", NEEDED), pools)]
+        return [_panel(("", *systems_above, minus, "p", "Holm", OF_NOISE, NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
@@ -178,9 +205,12 @@ def _panels(
             label = f"{second} − {first}"
             over = ", ".join(contrast["over"])
             needed = would_suffice(rsum)
-            cells: list[str | Cell] = [label, *difference(rsum), over, needed]
+            noise = less_than_noise(rsum)
+            cells: list[str | Cell] = [label, *difference(rsum), over, noise, needed]
             pairs.append([_of_units(cell, contrast) for cell in cells])
-        panels.append(_panel(("", "difference", "p", "Holm", "over", NEEDED), {"": pairs}))
+        panels.append(
+            _panel(("", "difference", "p", "Holm", "over", OF_NOISE, NEEDED), {"": pairs})
+        )
     return panels
 
 
@@ -195,13 +225,24 @@ def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[s
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
-    """A panel, without the column of what would suffice if all differences are significant."""
-    without_needs = {}
+    """A panel, without the columns of noise and of what would suffice where these are empty."""
+    shown = []
+    for column, heading in enumerate(headings):
+        is_optional = heading in (OF_NOISE, NEEDED)
+        has_cells = any(row[column] for rows in groups.values() for row in rows)
+        if has_cells or not is_optional:
+            shown.append(column)
+    of_shown = {}
     for title, rows in groups.items():
-        if any(row[-1] for row in rows):
-            return grid(headings, groups)
-        without_needs[title] = [row[:-1] for row in rows]
-    return grid(headings[:-1], without_needs)
+        of_shown[title] = [[row[column] for column in shown] for row in rows]
+    return grid([headings[column] for column in shown], of_shown)
+
+
+def _above(names: Sequence[str]) -> Sequence[str]:
+    """What two systems are called above their columns."""
+    if _head_columns(names):
+        return names
+    return keys(names)
 
 
 def _head_columns(names: Sequence[str]) -> bool:
@@ -268,18 +309,59 @@ def would_suffice(row: Mapping[str, Any]) -> str:
     return sufficient(needs)
 
 
+def less_than_noise(row: Mapping[str, Any]) -> str:
+    """What a difference that is less than the noise of a system is less than, "< 2.4"; "" for any
+    other.
+    """
+    noise = row["noise"]
+    if noise is None or not noise["less"]:
+        return ""
+    return f"< {number(noise['limit'])}"
+
+
 def _notes(
-    panels: Sequence[Panel], contrasts: Sequence[Sequence[Contrast]], explain: bool
+    names: Sequence[str],
+    panels: Sequence[Panel],
+    contrasts: Sequence[Sequence[Contrast]],
+    explain: bool,
 ) -> list[str]:
     """Explain how to read comparisons that are printed together, or say in one line where that
     is.
     """
-    sentences = _sentences(panels, contrasts, explain)
+    on_noise = _on_noise(names, panels, contrasts, explain)
+    sentences = _sentences(panels, contrasts, on_noise, explain)
     return [_of_units(each, contrasts[0][0]) for each in sentences]
 
 
+def _on_noise(
+    names: Sequence[str],
+    panels: Sequence[Panel],
+    contrasts: Sequence[Sequence[Contrast]],
+    explain: bool,
+) -> list[str]:
+    """What is said of the noise of systems with several runs; nothing where intervals cover it."""
+    first = contrasts[0]
+    if all(contrast["RSUM"]["noise"] is None for contrast in first):
+        return []
+    runs = first[0]["seeds"]
+    of = SEVERAL_RUNS
+    if len(names) == 2:
+        several = [name for name, side in zip(_above(names), "ab", strict=True) if runs[side] > 1]
+        of = " and ".join(several)
+    sentence = BEYOND_NOISE
+    if OF_NOISE in _headings(panels):
+        sentence = NOISE if explain else NOISE_BRIEFLY
+    sentences = [sentence.format(of=of)]
+    if max(max(contrast["seeds"].values()) for contrast in first) == 2:
+        sentences.append(FLOOR)
+    return sentences
+
+
 def _sentences(
-    panels: Sequence[Panel], contrasts: Sequence[Sequence[Contrast]], explain: bool
+    panels: Sequence[Panel],
+    contrasts: Sequence[Sequence[Contrast]],
+    on_noise: Sequence[str],
+    explain: bool,
 ) -> list[str]:
     """What the notes say where images are the units."""
     first = contrasts[0][0]
@@ -287,11 +369,11 @@ def _sentences(
     if "seeds" in first["over"]:
         kind = "seeds"
     has_several_pairs = len(contrasts[0]) > 1
-    has_needs = _has_needs(panels)
+    has_needs = NEEDED in _headings(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
     if not explain:
-        sentences = [BRIEFLY[kind], MORE]
+        sentences = [BRIEFLY[kind], *on_noise, MORE]
         if has_needs:
             sentences.insert(1, NEEDS_BRIEFLY)
         if of_one_direction:
@@ -301,7 +383,7 @@ def _sentences(
         if averages_seeds:
             sentences.insert(-1, AVERAGED)
         return [" ".join(sentences)]
-    notes = [READ[kind], HOLM]
+    notes = [READ[kind], HOLM, *on_noise]
     if averages_seeds:
         notes.insert(1, AVERAGED)
     if of_one_direction:
@@ -325,9 +407,9 @@ def _have_seeds(of_pairs: Sequence[Contrast]) -> bool:
     return any(set(contrast["RSUM"]["spread"].values()) != {None} for contrast in of_pairs)
 
 
-def _has_needs(panels: Sequence[Panel]) -> bool:
-    """Whether a panel has the column of what would suffice."""
+def _headings(panels: Sequence[Panel]) -> set[str]:
+    """The headings of all columns."""
     headings = set[str]()
     for panel in panels:
         headings.update(column.heading for column in panel.columns)
-    return NEEDED in headings
+    return headings

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
+from pipeline.foundation.evaluation.statistics import noise
 from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
@@ -87,6 +88,9 @@ def _contrast(
 ) -> dict[str, Any]:
     spread_of_a = _spread(a)
     spread_of_b = _spread(b)
+    limits: Mapping[Statistic, noise.Limit] = {}
+    if not tested[RSUM].over_seeds:  # else interval and p cover what differs between runs
+        limits = noise.limits(a, b)
     rows = {}
     for name in _statistics(a):
         test = tested[name]
@@ -100,6 +104,7 @@ def _contrast(
             "p": test.p,
             "resolution": test.resolution,
             "spread": spread,
+            "noise": _noise(difference.value, limits.get(name)),
         }
     over = ["images"]
     if tested[RSUM].over_seeds:
@@ -115,6 +120,16 @@ def _contrast(
         "t2i": None,
         **nested(rows),
     }
+
+
+def _noise(difference: float, limit: noise.Limit | None) -> dict[str, Any] | None:
+    """What the difference stays below by noise alone, and whether it does; None where neither
+    system was run several times.
+    """
+    if limit is None:
+        return None
+    is_less = abs(difference) < limit.limit
+    return {"limit": limit.limit, "freedom": limit.freedom, "less": is_less}
 
 
 def _spread(runs: Sequence[Metrics]) -> Mapping[Statistic, float]:
