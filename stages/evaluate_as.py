@@ -42,7 +42,7 @@ def evaluate_as(paths: Paths, settings: AnySettings, options: EvaluateOptions) -
             read_as += numbers.read_as
     named_systems.say_read_as(dict.fromkeys(read_as))
     if options.output == "json":
-        terminal.echo(_json(measured, options.tool))
+        terminal.echo(_json(measured, options.tool, tool.ties))
         return
     say(f"as {options.tool}: by its definitions, {tool.ties}, and without intervals")
     terminal.echo(_text(measured))
@@ -71,10 +71,11 @@ def _measured(
     return tool.measure(path, parts, options.truth.qrels, options.metrics)
 
 
-def _json(measured: Sequence[tuple[str, Numbers]], tool: str) -> str:
+def _json(measured: Sequence[tuple[str, Numbers]], tool: str, ties: str) -> str:
     entries = []
     for title, numbers in measured:
-        entry: dict[str, Any] = {"system": title, "as": tool, "queries": numbers.queries}
+        entry: dict[str, Any] = {"system": title, "as": tool, "ties": ties}
+        entry["queries"] = numbers.queries
         entry["numbers"] = numbers.values
         entry["read_as"] = dict(numbers.read_as)
         entries.append(entry)
