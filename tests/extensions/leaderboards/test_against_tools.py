@@ -25,6 +25,7 @@ from test_conventions import measured as as_tool, run_with_ties
 
 from pipeline.foundation import settings
 from pipeline.judge.systems.scores import measured
+from pipeline.judge.systems.scores.conventions import OfLists, of_tool
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns, Truth, judge
 
@@ -54,6 +55,13 @@ def ours(file: str, answers: Any, folder: Path) -> dict[str, Any]:
     how = SETTINGS.evaluate.model_copy(update={"metrics": METRICS})
     numbers = measured.measure(system, "all", "expected", how).numbers
     return numbers["t2i"]
+
+
+def of_file(tool: str, file: Path, names: Any = ()) -> dict[str, float]:
+    """What `evaluate --as` measures of a tool's own file, by the right answers beside it."""
+    conventions = of_tool(tool)
+    assert isinstance(conventions, OfLists)
+    return conventions.measure(file, [], file.parent / "qrels.json", names).values
 
 
 def task(answers: dict[str, dict[str, int]], subsets: dict[str, str]) -> AbsTaskRetrieval:
@@ -110,6 +118,9 @@ def test_predictions_of_mteb_give_its_numbers(tmp_path: Path) -> None:
         for k in CUTOFFS:
             assert numbers[f"{name}@{k}"] / 100 == pytest.approx(theirs[f"{called}_{k}"], abs=1e-5)
     assert numbers["MRR@10"] / 100 == pytest.approx(theirs["mrr_at_10"], abs=1e-5)
+    as_mteb = of_file("mteb", tmp_path / "Made_predictions.json")
+    assert len(as_mteb) > 40
+    assert as_mteb == pytest.approx({name: theirs[name] for name in as_mteb}, abs=1e-6)
 
 
 class Model:
@@ -150,6 +161,10 @@ def test_predictions_of_sentence_transformers_give_its_numbers(tmp_path: Path) -
             expected = theirs[f"cosine_{called}@{k}"]
             assert numbers[f"{name}@{k}"] / 100 == pytest.approx(expected, abs=1e-9)
     assert numbers["MRR@10"] / 100 == pytest.approx(theirs["cosine_mrr@10"], abs=1e-9)
+    names = [name.removeprefix("cosine_") for name in theirs]
+    of_names = of_file("sentence-transformers", file, names)
+    for name in names:
+        assert of_names[name] == pytest.approx(theirs[f"cosine_{name}"], abs=1e-9), name
 
 
 def test_as_mteb_and_as_sentence_transformers(tmp_path: Path) -> None:
