@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import pickle
 from collections.abc import Iterable
 from pathlib import Path
@@ -217,6 +218,11 @@ def test_rows_of_one_path_are_one_image_of_clip_retrieval(
     best = (halves[0] @ halves[1].T).argmax(1)
     expected = 100 * float(np.mean(best == image_of_row))
     assert recall_at_1(str(tmp_path)) == pytest.approx(expected)
+    pipe = tmp_path / "metadata/metadata_1.parquet"
+    pipe.unlink()
+    os.mkfifo(pipe)  # pyarrow would wait for its writer
+    with pytest.raises(InputError, match="metadata_1.parquet: is no regular file"):
+        open_system(str(tmp_path))
 
 
 @pytest.mark.parametrize("processes", [1, 3])

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.files import regular
 from pipeline.foundation.files.expansion import Expansion
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, refusing
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +31,9 @@ def opened(path: Path, expansion: Expansion) -> "parquet.ParquetFile":
     """
     from pyarrow import parquet
 
+    # pyarrow would wait for the writer of a pipe, deaf to signals
+    with refusing(regular.NoRegularFile, f"{path}: is no regular file; name a file"):
+        regular.require(path)
     metadata = parquet.read_metadata(path)
     if metadata.num_columns > MOST_COLUMNS:
         raise InputError(
