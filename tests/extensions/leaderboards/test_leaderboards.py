@@ -221,7 +221,7 @@ def test_rows_of_one_path_are_one_image_of_clip_retrieval(
     pipe = tmp_path / "metadata/metadata_1.parquet"
     pipe.unlink()
     os.mkfifo(pipe)  # pyarrow would wait for its writer
-    with pytest.raises(InputError, match="metadata_1.parquet: is no regular file"):
+    with pytest.raises(InputError, match=r"metadata_1\.parquet: is no regular file"):
         open_system(str(tmp_path))
 
 
