@@ -234,7 +234,9 @@ METRICS = {
     "P": "the share of the first K that are right",
     "MRR": "the reciprocal rank",
     "nDCG": "nDCG with the grade as gain",
+    "nDCG_exp": "nDCG with the gain 2^grade − 1",
     "AP": "the average precision, divided by all right candidates",
+    "AP_min": "the average precision, divided by min(right candidates, K)",
 }
 SAME_AT_ONE = ("P", "MRR")  # which are hits where K is 1
 # The cutoffs that tools print.

@@ -81,6 +81,23 @@ def ndcg(k: int) -> Formula:
     return lambda gains, ideal: gained(gains) / gained(ideal)
 
 
+def precisions(k: int) -> Formula:
+    """The average precision over min(right candidates, k)."""
+
+    def average(gains: np.ndarray, ideal: np.ndarray) -> float:
+        total = 0.0
+        for place in range(1, k + 1):
+            if gains[place - 1] > 0:
+                total += (gains[:place] > 0).sum() / place
+        return total / min(len(ideal), k)
+
+    return average
+
+
+def exponential(formula: Formula) -> Formula:
+    return lambda gains, ideal: formula(2.0**gains - 1, 2.0**ideal - 1)
+
+
 def binary(formula: Formula) -> Formula:
     return lambda gains, ideal: formula(np.sign(gains), np.sign(ideal))
 
@@ -116,6 +133,24 @@ CASES: Mapping[str, tuple[Run, dict[str, float]]] = {
     "nDCG with the grade as gain, at the same K": (
         UNTIED,
         {"R@5": UNTIED.mean(OWN, ndcg(5)), "R@10": UNTIED.mean(OWN, ndcg(10))},
+    ),
+    "nDCG with the gain 2^grade − 1, at the same K": (
+        UNTIED,
+        {
+            "ndcg_linear@5": UNTIED.mean(OWN, exponential(ndcg(5))),
+            "ndcg_linear@10": UNTIED.mean(OWN, exponential(ndcg(10))),
+        },
+    ),
+    "nDCG with the grade as gain, at the same K ": (
+        UNTIED,
+        {
+            "ndcg_exponential@5": UNTIED.mean(OWN, ndcg(5)),
+            "ndcg_exponential@10": UNTIED.mean(OWN, ndcg(10)),
+        },
+    ),
+    "the average precision, divided by min(right candidates, K), at the same K": (
+        UNTIED,
+        {"map_at_3": UNTIED.mean(OWN, precisions(3)), "map_at_2": UNTIED.mean(OWN, precisions(2))},
     ),
     "a hit, of any right candidate, at K = 3": (UNTIED, {"nDCG@5": UNTIED.mean(OWN, hit(3))}),
     "trec_eval's and mteb's ties": (
@@ -155,7 +190,7 @@ def test_the_first_line_names_the_reason(pipeline: Any, words: str) -> None:
     published = ",".join(f"{name}={number:.3f}" for name, number in numbers.items())
     said = explained(pipeline, run, "--published", published)
     first = said.split(".", 1)[0]
-    assert f"eason found: {words}" in first, said[:300]
+    assert f"eason found: {words.strip()}" in first, said[:300]
     if len(numbers) > 1 and "left out" not in words:
         assert said.startswith("Reason found: "), said[:300]
 

@@ -37,6 +37,7 @@ RECALL = re.compile(
 OF_TOOLS = {
     "ndcg": "nDCG",
     "ndcg_linear": "nDCG",
+    "ndcg_exponential": "nDCG_exp",
     "map": "AP",
     "mrr": "MRR",
     "recall": "Recall",
@@ -44,7 +45,7 @@ OF_TOOLS = {
 }
 OF_TOOL = re.compile(
     r"(?:(?P<mteb>ndcg|map|mrr|recall|precision)_at_"
-    r"|(?P<other>ndcg|ndcg_linear|map|mrr|precision)@)(?P<k>\d{1,9})",
+    r"|(?P<other>ndcg|ndcg_linear|ndcg_exponential|map|mrr|precision)@)(?P<k>\d{1,9})",
     re.IGNORECASE,
 )
 
