@@ -102,7 +102,9 @@ class Measurement:
     # image of its own.
     hits: Literal["any", "share", "pairs"] = "any"
     cutoff: int = 0  # How much more than K the last rank is that is a hit
-    averaged: Literal["queries", "images"] = "queries"  # Over what the mean is taken
+    # Over what the mean is taken; "judged" also over queries that the run does not list, "found"
+    # over those alone whose list has a right candidate.
+    averaged: Literal["queries", "images", "judged", "found"] = "queries"
     median: Literal["mean", "lower", "upper", "floor"] = "mean"  # Of an even number of ranks
     from_zero: bool = False  # Whether the best rank is 0
     # What of the six recalls RSUM is: of "both" directions or of one, or a share of their sum.
@@ -192,7 +194,7 @@ FAMILIES: tuple[Family, ...] = (
         "no two candidates of a query are tied, and none is left out",
     ),
     Family("what counts as a hit", ("hits", "cutoff"), "no published number is a recall"),
-    Family("means over images", ("averaged",)),
+    Family("what means are over", ("averaged",)),
     Family("the median of an even number", ("median",), "no published number is a median"),
     Family("ranks from 0", ("from_zero",), "no published number is a rank"),
     Family("what of the recalls RSUM sums", ("summed",), "no published number is RSUM or mR"),
@@ -425,6 +427,16 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     _difference(
         "the mean over images of their captions' mean", "captions by image", averaged="images"
+    ),
+    _difference(
+        "the sum divided by all judged queries, also those that the run does not list",
+        "qrels of all languages, mteb's ViDoRe",
+        averaged="judged",
+    ),
+    _difference(
+        "the mean over queries whose list has a right candidate",
+        "lists of candidates to rerank",
+        averaged="found",
     ),
     _difference("the lower of the two middle ranks", "torch.median", median="lower"),
     _difference("the upper of the two middle ranks", "sorted(ranks)[n // 2]", median="upper"),

@@ -52,6 +52,7 @@ class Given:
     fold: int = FOLD  # how many images a fold has
     # A run with judgements, as other tools measure it.
     of_tools: OfTools | None = None
+    unlisted: int = 0  # Judged queries that a run does not list, which are not measured
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
 
     @cached_property
@@ -240,6 +241,10 @@ class Given:
         if hits == "pairs" and captions_of_each.min() != captions_of_each.max():
             hits = "any"
         unpaired = wanted.unpaired or self._is_paired
+        averaged = wanted.averaged
+        is_without_effect = {"judged": not self.unlisted, "found": not self.is_listed}
+        if is_without_effect.get(averaged):
+            averaged = "queries"
         return replace(
             wanted,
             seed=seed,
@@ -248,6 +253,7 @@ class Given:
             fold=fold,
             parts=parts,
             hits=hits,
+            averaged=averaged,
             unpaired=unpaired,
         )
 

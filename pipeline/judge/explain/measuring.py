@@ -24,7 +24,7 @@ from pipeline.foundation.evaluation.retrieval import (
 )
 from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
-from pipeline.foundation.evaluation.retrieval.placements import Placements, Placing, place
+from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, Placing, place
 from pipeline.foundation.evaluation.retrieval.positions import by_position
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection
@@ -219,6 +219,13 @@ class Measuring:
             values = metric.values(fold.ranked(way), fold.ties)
             if wanted.averaged == "images":
                 values = _by_image(values, fold.ranked(way))
+            if wanted.averaged == "found":
+                values = values[fold.ranked(way).best.greater < NEVER]
+            if wanted.averaged == "judged" and metric.is_share:
+                unlisted = self.splits[wanted.split].unlisted
+                values = np.concatenate([values, np.zeros(unlisted)])
+            if not len(values):
+                return np.nan
             if not metric.is_share and wanted.from_zero:
                 values = values - 1
             if metric.is_median and wanted.median != "mean":

@@ -65,8 +65,8 @@ class Source:
         """Open the scores."""
         systems, split = self._systems()
         manifest = self._manifest(systems[split])
-        judgements = self._judged(systems[split], manifest)
-        system, has_owners = _with_owners(systems[split], judgements)
+        of_pool, judgements = self._judged(systems[split], manifest)
+        system, has_owners = _with_owners(of_pool, judgements)
         systems[split] = system
         rules = self.rules or self._fitting(system)
         fold = fold_of(rules, system.shape[0], FOLD)
@@ -165,6 +165,7 @@ class Source:
             judged.with_languages(system, manifest).languages,
             fold=fold,
             of_tools=self._of_tools(system),
+            unlisted=judged.queries_not_listed(system),
         )
 
     def _of_tools(self, system: System) -> OfTools | None:
@@ -194,18 +195,23 @@ class Source:
 
     def _judged(
         self, system: System, manifest: Manifest | None
-    ) -> Mapping[str, Callable[[], Relevance]]:
-        """The right pairs by other judgements than the captions' own images."""
+    ) -> tuple[System, Mapping[str, Callable[[], Relevance]]]:
+        """The system without queries that are judged for another run, and the right pairs by other
+        judgements than the captions' own images.
+        """
         judgements: dict[str, Callable[[], Relevance]] = {}
         if self.truth.qrels is not None:
-            relevance = judged.judge(system, self.truth, manifest).relevance
+            by_qrels = judged.judge(system, self.truth, manifest)
+            relevance = by_qrels.relevance
             assert relevance is not None
+            if by_qrels.shape != system.shape:
+                system = replace(by_qrels, relevance=system.relevance)
             judgements["qrels"] = lambda: relevance
         if self.cxc is not None:
             for least_rating in RATINGS:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
-        return judgements
+        return system, judgements
 
 
 def _with_owners(

@@ -4,6 +4,7 @@ first line of `explain` names the reason.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -116,6 +117,20 @@ for number, of_query in enumerate(UNTIED.listed.values()):
     for place, each in enumerate(of_query):
         of_query[each] += 1e-4 * ((7 * place + number) % 26)
 OWN = UNTIED.ordered(smaller_id)
+# The judgements also have two other languages' queries; and lists of which a third has no right
+# candidate.
+LANGUAGES = copy.deepcopy(UNTIED)
+for number in range(2 * QUERIES):
+    LANGUAGES.grades[f"other {number}"] = {"d1": 1}
+LACKING = copy.deepcopy(UNTIED)
+for query in [*LACKING.listed][::3]:
+    for right in LACKING.grades[query]:
+        LACKING.listed[query].pop(right, None)
+FOUND = {
+    query: listed
+    for query, listed in LACKING.ordered(smaller_id).items()
+    if LACKING.grades[query].keys() & {*listed}
+}
 LARGER = RUN.ordered(larger_id)
 SMALLER = RUN.ordered(smaller_id)
 WITHOUT_QUERY = RUN.ordered(larger_id, "query")
@@ -151,6 +166,14 @@ CASES: Mapping[str, tuple[Run, dict[str, float]]] = {
     "the average precision, divided by min(right candidates, K), at the same K": (
         UNTIED,
         {"map_at_3": UNTIED.mean(OWN, precisions(3)), "map_at_2": UNTIED.mean(OWN, precisions(2))},
+    ),
+    "the sum divided by all judged queries, also those that the run does not list": (
+        LANGUAGES,
+        {"ndcg_at_5": UNTIED.mean(OWN, ndcg(5)) / 3, "R@10": UNTIED.mean(OWN, hit(10)) / 3},
+    ),
+    "the mean over queries whose list has a right candidate": (
+        LACKING,
+        {"ndcg_at_5": LACKING.mean(FOUND, ndcg(5)), "R@10": LACKING.mean(FOUND, hit(10))},
     ),
     "a hit, of any right candidate, at K = 3": (UNTIED, {"nDCG@5": UNTIED.mean(OWN, hit(3))}),
     "trec_eval's and mteb's ties": (

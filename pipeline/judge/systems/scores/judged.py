@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # How many captions an image has where nothing says it.
 CAPTIONS = 5
+# Why queries are left out that are judged for another pool, such as another language's.
+NOT_LISTED = "queries that the file does not list"
 
 
 @dataclass(frozen=True)
@@ -272,10 +274,17 @@ def _of_listed(system: System) -> System:
     others = system.shape[1] - len(queries)
     if not others or system.judgements is None:
         return system
-    left_out = {**system.judgements.left_out, "queries that the file does not list": others}
+    left_out = {**system.judgements.left_out, NOT_LISTED: others}
     judgements = replace(system.judgements, left_out=left_out)
     listed = system.only(np.arange(system.shape[0]), queries)
     return replace(listed, judgements=judgements)
+
+
+def queries_not_listed(system: System) -> int:
+    """The number of judged queries that a run does not list, which were left out."""
+    if system.judgements is None:
+        return 0
+    return system.judgements.left_out.get(NOT_LISTED, 0)
 
 
 def manifest_rows(manifest: Manifest, side: Side, ids: Ids, whose: str = "") -> Ids:
