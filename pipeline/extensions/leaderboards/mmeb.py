@@ -8,6 +8,7 @@ A line is a query, and its number is the query's id.
 """
 
 import io
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,8 +20,10 @@ from pipeline.foundation.files import long_json
 from pipeline.foundation.files.expansion import unpacked
 from pipeline.foundation.parts.errors import refusing
 
-PREDICTED = re.compile(r'\s*\{\s*"prediction"\s*:\s*\[')
-INFO = re.compile(r'\s*\{\s*"cand_names"\s*:\s*\[')
+# Keys come in any order; grades say nothing of which file it is.
+GRADES = r'(?:"rel_scores"\s*:\s*(?:null|\[[^\]]*\])\s*,\s*)?'
+PREDICTED = re.compile(rf'\s*\{{\s*{GRADES}"(?:prediction|label)"\s*:\s*\[')
+INFO = re.compile(rf'\s*\{{\s*{GRADES}"(?:cand_names"\s*:\s*\[|label_name"\s*:\s*["\[\d])')
 # A line lists every candidate of a query, up to all pages of a corpus.
 LONGEST_QUERY = 1 << 26
 PIECE = 1 << 20  # characters that are read at once
@@ -103,6 +106,8 @@ def answers(text: Iterable[str]) -> Iterator[Answer]:
             raise ValueError(
                 f"line {number + 1} has {len(labels)} labels, and other rel_scores: expected one each"
             )
+        for grade in grades or []:
+            _require_number(grade, number)
         yield Answer(number, labels, grades, _names(line.get("prediction", []), number))
 
 
@@ -162,6 +167,15 @@ def _names(candidates: Any, number: int) -> list[str]:
     if not isinstance(candidates, list):
         raise ValueError(f"line {number + 1} has no list of candidates")
     return [_name(candidate, number) for candidate in candidates]
+
+
+def _require_number(grade: Any, number: int) -> None:
+    """Refuse a grade that orders nothing."""
+    is_number = isinstance(grade, int | float) and not isinstance(grade, bool)
+    if not is_number or not math.isfinite(grade):
+        raise ValueError(
+            f"line {number + 1}: rel_scores has {str(grade)[:40]!a}, expected a number for each label"
+        )
 
 
 def _name(candidate: Any, number: int) -> str:

@@ -10,7 +10,9 @@ from pipeline.foundation.files import long_json
 MODEL = "mteb_model_meta"
 LEVELS = 3  # subset, split, query
 LONGEST_QUERY = 1 << 22  # characters; mteb keeps at most 1,000 candidates of a query
-START = re.compile(rf'\s*\{{\s*"{MODEL}"\s*:')
+NAMED = r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:'
+# The model comes first, or a candidate in the objects of a subset, a split and a query.
+START = re.compile(rf'\s*\{{\s*"{MODEL}"\s*:|{NAMED * LEVELS}\s*\{{')
 
 
 class MtebPredictions(Layout):

@@ -7,7 +7,13 @@ from typing import Any
 from pipeline.foundation.evaluation.judgements.layouts import Layout, Row
 from pipeline.foundation.files import long_json
 
-START = re.compile(r'\s*\{\s*"query_id"\s*:\s*("|\d)')
+TEXT = r'"(?:[^"\\]|\\.)*"'
+# Keys come in any order.
+START = re.compile(
+    r'\s*\{\s*(?:"query_id"\s*:\s*["\d]'
+    rf'|"query"\s*:\s*{TEXT}\s*,\s*"(?:query_id|results)"\s*:'
+    r'|"results"\s*:\s*\[\s*\{\s*"(?:corpus_id|score)"\s*:)'
+)
 LONGEST_QUERY = 1 << 24  # characters
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pipeline.extensions.leaderboards.mmeb import Labels
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation.statistics.contrast import together
 from pipeline.foundation.parts.errors import InputError
@@ -361,3 +362,40 @@ def test_systems_of_one_direction_are_compared_in_it(encoded: Encoded, tmp_path:
     assert row["p"] == pytest.approx(expected, abs=0.03)
     recalls = [contrast["t2i"][f"R@{k}"]["difference"] for k in (1, 5, 10)]
     assert contrast["RSUM"]["difference"] == pytest.approx(sum(recalls))
+
+
+def test_keys_come_in_any_order(tmp_path: Path) -> None:
+    """Of two queries the first finds its candidate, whatever comes first in a file."""
+    answers = tmp_path / "qrels.json"
+    answers.write_text('{"0": {"a": 1}, "1": {"a": 1}}')
+    scores = {"0": {"a": 0.9, "b": 0.1}, "1": {"a": 0.2, "b": 0.7}}
+    subset = {"en": {"test": scores}}
+    model = {"mteb_model_meta": {"model_name": "org/m"}}
+    lists = []
+    predictions = []
+    for query, row in scores.items():
+        results = [{"score": score, "corpus_id": each} for each, score in row.items()]
+        lists.append({"results": results, "query_id": query, "query": 'a "dog"'})
+        ranked = sorted(row, key=lambda each, row=row: -row[each])  # type: ignore[misc]
+        predictions.append({"rel_scores": None, "label": ["a"], "prediction": ranked})
+    names = ["query", "results", "query_id"]
+    turned = [{name: line[name] for name in names} for line in lists]
+    label_first = [{"label": ["a"], "prediction": line["prediction"]} for line in predictions]
+    for number, lines in enumerate(
+        ([subset | model], [subset], [model | subset], lists, turned, predictions, label_first)
+    ):
+        path = tmp_path / f"{number}.jsonl"
+        write_lines(path, lines)
+        assert recall_at_1(str(path), Columns(judgements=answers)) == 50
+    for line in (
+        {"rel_scores": [2], "label_name": "a"},
+        {"label_name": ["a"], "cand_names": ["b"]},
+    ):
+        assert Labels.recognises(json.dumps(line))
+
+
+def test_grades_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    for grade in ("1", None, True, [1], math.nan):
+        line = json.dumps({"prediction": ["a"], "label": ["a"], "rel_scores": [grade]})
+        with pytest.raises(ValueError, match=r"rel_scores has .* expected a number|NaN"):
+            list(Labels(tmp_path / "x_pred.jsonl", ()).rows([line]))
