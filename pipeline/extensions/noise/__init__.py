@@ -1,8 +1,9 @@
 """The noise of a system: how far its numbers move when it is only computed in another way.
 
-command.py   `pipeline noise`: its options
-stage.py     and what it does
-tables.py    what it prints
+command.py     `pipeline noise`: its options
+stage.py       and what it does
+tables.py      what it prints
+variations.py  the runs of an encoder that --make computes
 
 The statistics are those of `pipeline compare`, in `noise.py` of the core's statistics.
 """

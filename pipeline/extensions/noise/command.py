@@ -1,10 +1,12 @@
 """The options of `pipeline noise`."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import click
 
+from pipeline.foundation.parts.errors import InputError
 from stages import declared, measuring, options
 
 if TYPE_CHECKING:
@@ -22,9 +24,13 @@ class NoiseOptions(declared.Options):
     without being different, and how many queries' ranks move. `pipeline compare RUN,RUN OTHER` says
     which differences of two systems are less than this noise.
 
+    --make computes the runs of a pretrained encoder: batches of 1, 8 and 32, float32 and bfloat16,
+    and attention by torch's fused kernel and in steps, each changed alone. It reads the --images
+    and --captions, or those of the --manifest.
+
     Example: pipeline noise batch1.npy batch8.npy batch32.npy
 
-    Example: pipeline noise "runs/*.npy" --latex
+    Example: pipeline noise --make clip:FOLDER --images photos --captions captions.csv
     """
 
     runs: Annotated[
@@ -32,11 +38,24 @@ class NoiseOptions(declared.Options):
         click.argument(
             "runs",
             nargs=-1,
-            required=True,
-            metavar="RUN RUN [RUN ...]",
+            metavar="[RUN RUN ...]",
             shell_complete=options.names("scored"),
         ),
-    ]
+    ] = ()
+    make: Annotated[
+        str | None,
+        click.option(
+            "--make",
+            metavar="KIND:PLACE",
+            help="Compute the runs of this encoder, such as clip:FOLDER, and measure them.",
+        ),
+    ] = None
+    out: Annotated[
+        Path | None,
+        options.out(
+            "results/noise", "The folder of the runs that --make computes.", "folder of runs"
+        ),
+    ] = None
     dataset: Annotated[str | None, options.dataset] = None
     columns: Annotated["Columns", measuring.columns] = field(
         default_factory=measuring.columns.default
@@ -52,6 +71,14 @@ class NoiseOptions(declared.Options):
             json="JSON, an object for each pool",
         ),
     ] = "text"
+
+    def check(self) -> None:
+        if self.make and self.runs:
+            raise InputError("--make computes the runs; name them, or give --make")
+        if self.out and not self.make:
+            raise InputError("--out is where --make writes its runs; give --make")
+        if not self.make and not self.runs:
+            raise InputError("name two or more RUNs of one system, or --make KIND:PLACE")
 
 
 noise_command = declared.command(

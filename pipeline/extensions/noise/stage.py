@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from pipeline.extensions.noise import tables
@@ -12,20 +12,23 @@ from pipeline.extensions.noise.command import NoiseOptions
 from pipeline.foundation.evaluation.metrics import Metrics
 from pipeline.foundation.evaluation.metrics.base import joined, nested
 from pipeline.foundation.evaluation.statistics import noise as statistics
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores.foreign import model_of
 from pipeline.judge.systems.scores.system import System
 from stages import named_systems, terminal
 from stages.arguments import refuse_repeats
 from stages.commands.compare import CompareOptions
 from stages.compare import rank_alike
-from stages.progress import say
+from stages.progress import Progress, say
 
 
 def noise(paths: Paths, settings: Settings, options: NoiseOptions) -> None:
     """Measure how far repeated runs of one system differ."""
+    if options.make:
+        options = _made(paths, options, options.make)
     dataset = options.dataset or settings.run.dataset
     runs = _named(paths, settings, options.runs, dataset)
     named_systems.refuse_stale(paths, settings, runs, dataset)
@@ -47,6 +50,24 @@ def noise(paths: Paths, settings: Settings, options: NoiseOptions) -> None:
         terminal.echo(json.dumps(pools, indent=1))
     else:
         terminal.echo(tables.WRITERS[options.output](pools))
+
+
+def _made(paths: Paths, options: NoiseOptions, name: str) -> NoiseOptions:
+    """Compute the runs of an encoder, and name their files as the runs that are measured."""
+    model = model_of(name, paths.root)
+    if model is None:
+        raise InputError(f"{name}: is no encoder; --make takes KIND:PLACE, such as clip:FOLDER")
+    from pipeline.extensions.noise import variations  # and with it torch
+    from pipeline.make import dual_encoders
+
+    dual_encoders.check(model)
+    folder = options.out or paths.root / "results" / "noise"
+    with Progress("noise", "run", len(variations.VARIATIONS)) as bar:
+        files = variations.make(model, options.columns, folder, bar.reach)
+    say(f"{folder}: {counted(len(files), 'run')}", err=True)
+    measured = replace(options.columns, images=None, captions=None, manifest=None, split=None)
+    runs = tuple(str(file.absolute()) for file in files)
+    return replace(options, make=None, out=None, runs=runs, columns=measured)
 
 
 def _named(

@@ -14,7 +14,7 @@ from pipeline.make import dual_encoders
 BATCH = 64
 
 
-def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
+def open_encoder(model: str, columns: Columns, batch_size: int = BATCH) -> tuple[Split, Similarity]:
     """Compare a split's images and captions by an encoder, KIND:PLACE, used as the columns say."""
     if columns.manifest is not None:
         manifest = Manifest.load(columns.manifest)
@@ -44,8 +44,8 @@ def open_encoder(model: str, columns: Columns) -> tuple[Split, Similarity]:
     if encoder.per_token:
         from pipeline.make.dual_encoders import per_token  # and with it heads
 
-        return split, Matrix(per_token.scores(encoder, files, captions, BATCH))
-    piece = embed_part(encoder, files, captions, BATCH)
+        return split, Matrix(per_token.scores(encoder, files, captions, batch_size))
+    piece = embed_part(encoder, files, captions, batch_size)
     return split, Embeddings(piece.images, piece.captions)
 
 

@@ -1,0 +1,81 @@
+"""`pipeline noise --make`: an encoder's runs in other batch sizes, dtypes and attention kernels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_dual_encoders
+import torch
+from PIL import Image
+
+from pipeline.extensions.noise import variations
+from pipeline.make.dual_encoders.scored import open_encoder
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def asked(tmp_path: Path, rng: np.random.Generator) -> tuple[str, ...]:
+    """The words of a command that names a tiny CLIP, six images and their captions."""
+    tiny_dual_encoders.clip(tmp_path / "tiny")
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    lines = ["image,caption"]
+    for number in range(6):
+        pixels = rng.integers(0, 256, (32, 32, 3), np.uint8)
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+        lines.append(f"{number}.png,{'abcdef'[number]} red circle")
+    (tmp_path / "captions.csv").write_text("\n".join(lines) + "\n")
+    return ("--make", "clip:tiny", "--images", "photos", "--captions", "captions.csv")
+
+
+def test_each_run_changes_one_thing(
+    pipeline: Any, asked: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = []
+
+    def watched(model: str, columns: Any, batch_size: int) -> Any:
+        fused = torch.backends.cuda.flash_sdp_enabled()
+        used.append((batch_size, columns.usage["precision"], fused))
+        return open_encoder(model, columns, batch_size)
+
+    monkeypatch.setattr(variations, "open_encoder", watched)
+    code, out, err = pipeline("noise", *asked, "--out", "runs", "--json")
+    assert code == 0, err
+    assert used == [
+        (32, "fp32", True),
+        (8, "fp32", True),
+        (1, "fp32", True),
+        (32, "fp32", False),
+        (32, "bf16", True),
+    ]
+    (pool,) = json.loads(out)
+    assert (pool["images"], pool["captions"], pool["freedom"]) == (6, 6, 4)
+    first = np.load("runs/batch32-fp32.npz")
+    assert len(pool["runs"]) == len(list(Path("runs").iterdir())) == 5
+    for file, least, most in (
+        ("batch1-fp32", 0, 1e-5),
+        ("batch32-fp32-attention-in-steps", 0, 1e-5),
+        ("batch32-bf16", 1e-5, 0.1),
+    ):
+        run = np.load(f"runs/{file}.npz")
+        apart = np.abs(run["image_embeddings"] - first["image_embeddings"]).max()
+        assert least <= apart <= most, file
+        assert np.array_equal(run["caption_ids"], first["caption_ids"])
+
+
+def test_what_cannot_be_made_is_refused(refused: Callable[..., str]) -> None:
+    cases = {
+        (): "name two or more RUNs",
+        ("--make", "clip:none", "a.npy"): "name them, or give --make",
+        ("--make", "a.npy"): "is no encoder",
+        ("--out", "runs", "a.npy", "b.npy"): "give --make",
+        ("--make", "clip:none"): "none",
+    }
+    for arguments, why in cases.items():
+        assert why in refused("noise", *arguments)
