@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +56,7 @@ def make(
         used = replace(columns, usage=usage)
         with _attention(variation.in_steps), _warning_of(is_first=number == 1):
             split, scores = open_encoder(model, used, variation.batch_size)
-        arrays = {
+        arrays: dict[str, Any] = {
             "image_ids": split.image_ids,
             "caption_ids": split.caption_ids,
             "caption_image": split.caption_image,
