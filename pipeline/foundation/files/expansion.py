@@ -11,17 +11,19 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from pipeline.foundation.files import regular
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, refusing
 
 TIMES = 4
 ALLOWED = 1 << 28
 # How a file begins that gzip packed.
 GZIP = b"\x1f\x8b"
+# How a frame of LZ4 begins, in which ranx keeps JSON.
+LZ4 = b"\x04\x22\x4d\x18"
 
 
 def most(size: int) -> int:
@@ -80,12 +82,26 @@ class _Counted(io.RawIOBase):
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[BinaryIO]:
-    """Open a regular file, and unpack one that gzip packed; reading raises InputError beyond the
-    most, and OSError if it is damaged.
+    """Open a regular file, and unpack one that gzip or LZ4 packed; reading raises InputError beyond
+    the most, and OSError if it is damaged.
     """
     with regular.opened(path) as file:
+        if file.peek(len(LZ4))[: len(LZ4)] == LZ4:
+            with _of_lz4(path, file) as packed:
+                yield io.BufferedReader(_Counted(packed, Expansion(path)), 1 << 16)  # type: ignore[arg-type]
+            return
         if file.peek(len(GZIP))[: len(GZIP)] != GZIP:
             yield file
             return
         with gzip.open(file) as packed:
             yield io.BufferedReader(_Counted(packed, Expansion(path)), 1 << 16)  # type: ignore[arg-type]
+
+
+def _of_lz4(path: Path, file: BinaryIO) -> Any:
+    """Open a file that LZ4 packed."""
+    with refusing(
+        ImportError,
+        f"{path}: is packed by LZ4, which pyarrow unpacks: pip install pyarrow, or lz4 -d",
+    ):
+        import pyarrow as pa
+    return pa.CompressedInputStream(file, "lz4")

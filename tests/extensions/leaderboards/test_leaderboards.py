@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from pipeline.extensions.leaderboards.mmeb import Labels
@@ -399,3 +400,18 @@ def test_grades_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         line = json.dumps({"prediction": ["a"], "label": ["a"], "rel_scores": [grade]})
         with pytest.raises(ValueError, match=r"rel_scores has .* expected a number|NaN"):
             list(Labels(tmp_path / "x_pred.jsonl", ()).rows([line]))
+
+
+def test_what_lz4_packed_is_read_as_far_as_it_may_grow(tmp_path: Path) -> None:
+    answers = tmp_path / "qrels.json"
+    answers.write_text('{"q1": {"a": 1}, "q2": {"b": 1}}')
+    run = json.dumps({"q1": {"a": 0.9, "b": 0.1}, "q2": {"a": 0.8, "b": 0.3}})
+    path = tmp_path / "run.lz4"
+    path.write_bytes(pa.compress(run.encode(), "lz4", asbytes=True))
+    assert recall_at_1(str(path), Columns(judgements=answers)) == 50
+    path.write_bytes(path.read_bytes()[:20])
+    with pytest.raises(InputError, match=r"cannot read .*run\.lz4: "):
+        open_system(str(path), Columns(judgements=answers))
+    path.write_bytes(pa.compress(b'{"q": {}' + b" " * 300_000_000, "lz4", asbytes=True))
+    with pytest.raises(InputError, match=r"run\.lz4: its .* bytes become more than"):
+        open_system(str(path), Columns(judgements=answers))
