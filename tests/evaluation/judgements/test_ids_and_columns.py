@@ -88,7 +88,7 @@ def test_ids_of_a_column_are_those_of_its_texts_one_by_one() -> None:
         ["image12", "caption-7", "captions 5"],
     ):
         names = Names(COLLECTION)
-        found, sides = names.of(pa.chunked_array([texts], pa.string()))
+        found, sides = names.of(np.array(texts, object))
         each = [names.sided(text) for text in texts]
         assert [*zip(found.tolist(), sides.tolist(), strict=True)] == each, texts
     assert Names(COLLECTION).sided("image:12") == (12, IMAGE)

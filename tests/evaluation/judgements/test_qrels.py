@@ -380,7 +380,7 @@ def test_rows_keep_their_numbers_after_one_that_is_damaged(tmp_path: Path) -> No
     path = write(tmp_path, "5 0 10 1\n5 0\n7 0 30 2\n6 0 10 1 1\n8 0 20 1\n")
     read = rows.Rows(path, QRELS, left_out=LeftOut("row", 1.0))
     ((table, numbers),) = read.tables()
-    assert table["query"].to_pylist() == ["5", "7", "8"]
+    assert table["query"].tolist() == ["5", "7", "8"]
     assert numbers.tolist() == [1, 3, 5]
 
 

@@ -12,7 +12,7 @@ every file.
 import hashlib
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,17 @@ import numpy.typing as npt
 from pipeline.foundation.evaluation.retrieval import Collection, Ids
 from pipeline.foundation.files import image_names
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 # The side of an id: an image, a caption, or one that is not written like either.
 IMAGE = 1
 CAPTION = 0
 EITHER = -1
 Sides = npt.NDArray[np.int8]
+# A column of a file: texts as objects, int64 or float64, [n].
+Column = npt.NDArray[Any]
 # What ids of text that are in no pool become.
 UNKNOWN = np.iinfo(np.int64).min
-PREFIX = r"^(image|caption)[:_-]?([0-9]+)$"
+PREFIX = re.compile(r"(image|caption)[:_-]?([0-9]+)")
+WHOLE = re.compile(r"-?[0-9]{1,19}")
 NUMBER = re.compile(r"-?\d{1,18}")
 PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)", re.IGNORECASE)
 
@@ -55,7 +55,7 @@ class Names:
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
 
-    def of(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
+    def of(self, column: Column) -> tuple[Ids, Sides]:
         """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides,
         int8 [n].
         """
@@ -64,40 +64,16 @@ class Names:
             sides = np.full(len(ids), EITHER, np.int8)
         return ids, sides
 
-    def _of_column(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
-        import pyarrow as pa
-        from pyarrow import compute
-
-        try:
-            ids = column.cast(pa.int64()).to_numpy()
-        except (pa.ArrowInvalid, ValueError):
-            pass
-        else:
-            return ids, np.full(len(column), EITHER, np.int8)
-        has_prefix = compute.match_substring_regex(column, PREFIX).to_numpy(zero_copy_only=False)
-        bare = column
-        if has_prefix.any():
-            bare = compute.replace_substring_regex(column, PREFIX, r"\2")
-        try:
-            ids = bare.cast(pa.int64()).to_numpy()
-        except (pa.ArrowInvalid, ValueError):
-            return self._of_text(column)
-        images = compute.starts_with(column, "image").to_numpy(zero_copy_only=False)
-        prefixed = np.where(images, IMAGE, CAPTION)
-        return ids, np.where(has_prefix, prefixed, EITHER).astype(np.int8)
-
-    def _of_text(self, column: "pa.ChunkedArray") -> tuple[Ids, Sides]:
-        coded = column.combine_chunks().dictionary_encode()
-        if hasattr(coded, "chunk"):
-            coded = coded.chunk(0)
-        ids = []
-        sides = []
-        for text in coded.dictionary.to_pylist():
-            number, side = self.sided(text or "")
-            ids.append(number)
-            sides.append(side)
-        codes = coded.indices.to_numpy(zero_copy_only=False)
-        return np.array(ids, np.int64)[codes], np.array(sides, np.int8)[codes]
+    def _of_column(self, column: Column) -> tuple[Ids, Sides]:
+        if column.dtype.kind == "i":
+            return column, np.full(len(column), EITHER, np.int8)
+        place: dict[str, int] = {}
+        places = [place.setdefault(text, len(place)) for text in column.tolist()]
+        texts = list(place)
+        numbered = _numbered(texts) or [self.sided(text) for text in texts]
+        ids = np.array([number for number, _ in numbered], np.int64)
+        sides = np.array([side for _, side in numbered], np.int8)
+        return ids[places], sides[places]
 
     def one(self, text: str) -> int:
         """Find an id, `UNKNOWN` for what is none."""
@@ -105,17 +81,11 @@ class Names:
 
     def sided(self, text: str) -> tuple[int, int]:
         """Find an id and its side."""
-        prefixed = re.fullmatch(PREFIX[1:-1], text)
-        if prefixed:
-            kind, digits = prefixed.groups()
-            side = CAPTION
-            if kind == "image":
-                side = IMAGE
-            if not NUMBER.fullmatch(digits):
-                return UNKNOWN, side
-            return int(digits), side
-        if NUMBER.fullmatch(text):
-            return int(text), EITHER
+        number, side = _split(text)
+        if NUMBER.fullmatch(number):
+            return int(number), side
+        if side != EITHER:
+            return UNKNOWN, side
         if self._find is None:
             self._find = self._finder()
         return self._find(text)
@@ -126,6 +96,31 @@ class Names:
         if self._files is None:
             return _of_pool(self.collection)
         return _of_files(self.collection, self._files())
+
+
+def _split(text: str) -> tuple[str, int]:
+    """An id without its prefix, and the side that this says."""
+    prefixed = PREFIX.fullmatch(text)
+    if not prefixed:
+        return text, EITHER
+    side, digits = prefixed.groups()
+    if side == "image":
+        return digits, IMAGE
+    return digits, CAPTION
+
+
+def _numbered(texts: Sequence[str]) -> list[tuple[int, int]] | None:
+    """The number and the side of each id, if all are numbers of at most 64 bits."""
+    numbered = []
+    for text in texts:
+        digits, side = _split(text)
+        if not WHOLE.fullmatch(digits):
+            return None
+        number = int(digits)
+        if not UNKNOWN <= number < -UNKNOWN:
+            return None
+        numbered.append((number, side))
+    return numbered
 
 
 def _of_pool(collection: Collection) -> Callable[[str], tuple[int, int]]:

@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ import numpy.typing as npt
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.judgements.columns import QRELS
 from pipeline.foundation.evaluation.judgements.names import UNKNOWN, Names
-from pipeline.foundation.evaluation.judgements.rows import IDS, Rows
+from pipeline.foundation.evaluation.judgements.rows import IDS, Rows, Table
 from pipeline.foundation.evaluation.retrieval import (
     Collection,
     Floats,
@@ -43,9 +43,6 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.files import atomic, parsing
 from pipeline.foundation.files.left_out import SHARE, LeftOut
 from pipeline.foundation.parts.errors import InputError, InputWarning, counted, refusing
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The largest grade: a query's sum of such grades stays exact in float64.
 LARGEST = 1e9
@@ -133,8 +130,8 @@ def names_files(path: Path) -> bool:
     plain = Names(Collection(none, none, none))
     table, _ = next(Rows(path, QRELS).tables())
     for name in IDS:
-        if name in table.column_names:
-            ids, _ = plain.of(table[name].slice(0, 100))
+        if name in table:
+            ids, _ = plain.of(table[name][:100])
             if (ids == UNKNOWN).any():
                 return True
     return False
@@ -165,7 +162,7 @@ def _of_json(path: Path, collection: Collection, side: Side, ending: str) -> Pos
 
 
 def _pairs(
-    rows: Rows, table: "pa.Table", numbers: Ids, collection: Collection, names: Names
+    rows: Rows, table: Table, numbers: Ids, collection: Collection, names: Names
 ) -> Iterator[tuple[bool, _Pairs]]:
     """Split a piece's rows by direction: whether images are the queries, and the pairs."""
     grade, finite = rows.values(table)

@@ -1,12 +1,13 @@
 """Files of judgements and runs as tables of text, read piece by piece; packed with gzip or not."""
 
+import csv
 import io
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,14 @@ from pipeline.foundation.evaluation.judgements import (
     typed_columns,
 )
 from pipeline.foundation.evaluation.judgements.columns import Columns, Kind
-from pipeline.foundation.evaluation.judgements.names import CAPTION, IMAGE, UNKNOWN, Names, by_sides
+from pipeline.foundation.evaluation.judgements.names import (
+    CAPTION,
+    IMAGE,
+    UNKNOWN,
+    Column,
+    Names,
+    by_sides,
+)
 from pipeline.foundation.evaluation.retrieval import Collection, Floats, Ids, Marks, Relevance
 from pipeline.foundation.evaluation.statistics.intervals import Languages
 from pipeline.foundation.files import long_json, parsing, regular
@@ -24,11 +32,10 @@ from pipeline.foundation.files.expansion import Expansion, unpacked
 from pipeline.foundation.files.left_out import LeftOut
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+# Columns by their names.
+Table = Mapping[str, Column]
 # Bytes that are read at once, and of a line.
-PIECE = 16_000_000
+PIECE = 4_000_000
 LONGEST_LINE = 100_000
 # Characters of JSON that are read at once, and of a query with its candidates.
 PART = 1 << 20
@@ -57,14 +64,14 @@ class Rows:
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out
 
-    def tables(self) -> "Iterator[tuple[pa.Table, Ids]]":
+    def tables(self) -> Iterator[tuple[Table, Ids]]:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
         count.
         """
         tables = self._of_form(self._start())
         expansion = Expansion(self.path)
         for table, numbers in tables:
-            expansion.take(ROW * len(table))
+            expansion.take(ROW * len(numbers))
             yield table, numbers
         if not self.count:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
@@ -84,7 +91,7 @@ class Rows:
         with self._readable(), unpacked(self.path) as file:
             return file.read(START).removeprefix(BOM).lstrip()
 
-    def _of_form(self, start: bytes) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_form(self, start: bytes) -> Iterator[tuple[Table, Ids]]:
         layout = self._layout(start)
         if layout is not None:
             return self._of_layout(layout(self.path, self.parts))
@@ -105,7 +112,7 @@ class Rows:
             OSError, lambda error: f"cannot read {self.path}: {error.strerror or error}"
         )
 
-    def _of_text(self) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_text(self) -> Iterator[tuple[Table, Ids]]:
         columns: Columns | None = None
         for piece in self._pieces():
             self._refuse_other_codes(piece, is_first=columns is None)
@@ -126,7 +133,7 @@ class Rows:
                 yield self._parsed(body, columns)
 
     def _refuse_other_codes(self, piece: bytes, is_first: bool) -> None:
-        """Refuse text that is not UTF-8: pyarrow would print the error and go on."""
+        """Refuse text that is not UTF-8, and say in what it is."""
         if is_first:
             utf16 = regular.in_utf16(self.path, piece[:START])
             if utf16:
@@ -152,42 +159,31 @@ class Rows:
         if rest.strip():
             yield rest + b"\n"
 
-    def _parsed(self, piece: bytes, columns: Columns) -> "tuple[pa.Table, Ids]":
-        import pyarrow as pa
-        from pyarrow import csv
-
-        damaged: list[int] = []
-
-        def leave_out(row: Any) -> str:
-            damaged.append(row.number)
-            reason = f"not {row.expected_columns} columns"
-            self.left_out.add(reason, f"row {self.count + row.number}: {row.text[:80]}")
-            return "skip"
-
+    def _parsed(self, piece: bytes, columns: Columns) -> tuple[Table, Ids]:
         def cannot_parse(error: Exception) -> str:
-            reason = ascii(first_line(error))[1:-1]
             first = self.count + 1
-            return f"{self.path}: from row {first} on: {reason}; expected {self.kind.expected}"
+            return f"{self.path}: from row {first} on: {error}; expected {self.kind.expected}"
 
-        quote: str | bool = False
+        quoting = csv.QUOTE_NONE
         if columns.separator in ",;":
-            quote = '"'
-        with refusing(pa.ArrowInvalid, cannot_parse):
-            table = csv.read_csv(
-                pa.BufferReader(piece),
-                csv.ReadOptions(column_names=columns.names, use_threads=False),
-                csv.ParseOptions(
-                    delimiter=columns.separator, quote_char=quote, invalid_row_handler=leave_out
-                ),
-                csv.ConvertOptions(column_types=dict.fromkeys(columns.names, pa.string())),
-            )
-        count = len(table) + len(damaged)
-        numbers = np.arange(self.count, self.count + count) + 1
-        numbers = np.delete(numbers, np.array(damaged, np.int64) - 1)
-        self.count += count
-        return table, numbers
+            quoting = csv.QUOTE_MINIMAL
+        lines = io.StringIO(piece.decode(), newline="")
+        cells = csv.reader(lines, delimiter=columns.separator, quoting=quoting, strict=True)
+        with refusing(csv.Error, cannot_parse):
+            rows = [row for row in cells if row]
+        numbers = np.arange(len(rows)) + self.count + 1
+        self.count += len(rows)
+        width = len(columns.names)
+        damaged = [place for place, row in enumerate(rows) if len(row) != width]
+        for place in reversed(damaged):
+            row = columns.separator.join(rows.pop(place))
+            self.left_out.add(f"not {width} columns", f"row {numbers[place]}: {row[:80]}")
+        table = {}
+        for place, name in enumerate(columns.names):
+            table[name] = np.array([row[place] for row in rows], object)
+        return table, np.delete(numbers, damaged)
 
-    def _of_parquet(self) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_parquet(self) -> Iterator[tuple[Table, Ids]]:
         """The rows of Parquet; a cell may hold a list of the best candidates, and one their
         scores.
         """
@@ -206,6 +202,8 @@ class Rows:
             names = file.schema_arrow.names
         expansion.require(ROW * file.metadata.num_rows)
         columns = recognising.recognised("\t".join(names), self.path, self.kind, headless=False)
+        own_names = dict(zip(columns.names, names, strict=True))
+        (value,) = self.kind.value
         self.title = columns.title.replace(" with a header, tabs between columns", " in Parquet")
         self.value = columns.value
         with refusing(pa.ArrowException, cannot_read):
@@ -216,32 +214,32 @@ class Rows:
                 for name in columns.names:
                     texts[name] = typed_columns.decoded(coded[name], expansion)
                 with refusing(InputError, lambda error: f"{self.path}: {error}"):
-                    table = self._as_rows(pa.table(texts), names, read + 1)
+                    table = typed_columns.in_rows(pa.table(texts), own_names, read + 1, value)
+                    read_columns = self._read_columns(table, own_names)
                 read += len(batch)
-                yield table, np.arange(len(table)) + self.count + 1
+                yield read_columns, np.arange(len(table)) + self.count + 1
                 self.count += len(table)
 
-    def _as_rows(self, table: "pa.Table", spelt: list[str], first: int) -> "pa.Table":
-        """A table with ids and numbers in its cells, and no lists.
+    def _read_columns(self, table: Any, spelt: Mapping[str, str]) -> Table:
+        """The columns of ids and numbers of a table without lists.
 
-        spelt: the columns' own names. first: the number of its first row.
+        spelt: what the file calls each column.
         """
-        own_names = dict(zip(table.column_names, spelt, strict=True))
         (value,) = self.kind.value
         numbers = (value, *self.kind.ranks)
-        table = typed_columns.in_rows(table, own_names, first, value)
-        for at, name in enumerate(table.column_names):
-            what = f"its column {own_names[name]}"
+        columns = {}
+        for name in table.column_names:
+            what = f"its column {spelt[name]}"
             if name in IDS:
-                ids = typed_columns.ids(table[name], what)
-                table = table.set_column(at, name, ids)
-            elif name in numbers and not typed_columns.is_text(table[name].type):
+                columns[name] = typed_columns.as_array(typed_columns.ids(table[name], what))
+            elif name in numbers and typed_columns.is_text(table[name].type):
+                columns[name] = typed_columns.as_array(table[name])
+            elif name in numbers:
                 values = typed_columns.numbers(table[name], what)
-                floats = typed_columns.as_floats(values, what)
-                table = table.set_column(at, name, [floats])
-        return table
+                columns[name] = typed_columns.as_floats(values, what)
+        return columns
 
-    def _of_layout(self, layout: layouts.Layout) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_layout(self, layout: layouts.Layout) -> Iterator[tuple[Table, Ids]]:
         """The rows of a tool's own layout."""
         rows: list[layouts.Row] = []
         with (
@@ -260,7 +258,7 @@ class Rows:
         if rows:
             yield self._of_pairs(rows, layout.value)
 
-    def _of_json(self) -> "Iterator[tuple[pa.Table, Ids]]":
+    def _of_json(self) -> Iterator[tuple[Table, Ids]]:
         """The rows of {query: {document: value}}, or of {query: [document]} for judgements."""
         (self.value,) = self.kind.value
         self.title = f"{self.kind.noun} in JSON, query: document: {self.value}"
@@ -313,25 +311,22 @@ class Rows:
         for document, value in values.items():
             yield query, document, str(value)
 
-    def _of_pairs(self, rows: list[layouts.Row], value: str) -> "tuple[pa.Table, Ids]":
-        import pyarrow as pa
-
-        names = (recognising.QUERY, recognising.DOCUMENT, value)
+    def _of_pairs(self, rows: list[layouts.Row], value: str) -> tuple[Table, Ids]:
         columns = {}
-        for name, texts in zip(names, zip(*rows, strict=True), strict=True):
-            columns[name] = pa.chunked_array([list(texts)], pa.string())
+        for place, name in enumerate((recognising.QUERY, recognising.DOCUMENT, value)):
+            columns[name] = np.array([row[place] for row in rows], object)
         numbers = np.arange(self.count, self.count + len(rows)) + 1
         self.count += len(rows)
-        return pa.table(columns), numbers
+        return columns, numbers
 
-    def pairs(self, table: "pa.Table", numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
+    def pairs(self, table: Table, numbers: Ids, names: Names) -> tuple[Ids, Ids, Marks, Marks]:
         """The ids of images and captions, and bool [n] each: where the image is the query, and what
         can be used.
         """
-        if "image" in table.column_names:
+        if "image" in table:
             image, image_side = names.of(table["image"])
             caption, caption_side = names.of(table["caption"])
-            asks = np.zeros(len(table), bool)
+            asks = np.zeros(len(numbers), bool)
             wrong = (image_side == CAPTION) | (caption_side == IMAGE)
         else:
             queries = names.of(table["query"])
@@ -354,38 +349,37 @@ class Rows:
         self.leave_out(NO_ID, table, numbers, ~usable)
         return image, caption, asks, usable
 
-    def values(self, table: "pa.Table") -> tuple[Floats, Marks]:
+    def values(self, table: Table) -> tuple[Floats, Marks]:
         """The column of values, float64 [n], 1 where there is none; and which are finite numbers,
         bool [n].
         """
         (name,) = self.kind.value
-        if name not in table.column_names:
-            return np.ones(len(table)), np.ones(len(table), bool)
+        if name not in table:
+            count = len(table[next(iter(table))])
+            return np.ones(count), np.ones(count, bool)
         values = self._numbers(table, name)
         return values, np.isfinite(values)
 
-    def ranks(self, table: "pa.Table") -> Floats | None:
+    def ranks(self, table: Table) -> Floats | None:
         """The column of ranks, float64 [n], NaN for what is no number; None where there is none."""
         for name in self.kind.ranks:
-            if name in table.column_names:
+            if name in table:
                 return self._numbers(table, name)
         return None
 
-    def _numbers(self, table: "pa.Table", name: str) -> Floats:
-        import pyarrow as pa
-        from pyarrow import compute
-
+    def _numbers(self, table: Table, name: str) -> Floats:
         column = table[name]
+        if column.dtype.kind == "f":
+            return column
+        texts = column.tolist()
         try:
-            values: Floats = column.cast(pa.float64()).to_numpy()
-        except (pa.ArrowInvalid, ValueError):
-            texts = compute.utf8_trim_whitespace(column).to_pylist()
-            values = np.array([_number(text) for text in texts])
-        if not pa.types.is_floating(column.type):
-            typed_columns.refuse_rounded(column, values, f"{self.path}: its column {name}")
+            values = np.array([float(text) for text in texts], np.float64)
+        except ValueError:
+            values = np.array([_number(text) for text in texts], np.float64)
+        typed_columns.refuse_rounded(column, values, f"{self.path}: its column {name}")
         return values
 
-    def leave_out(self, reason: str, table: "pa.Table", numbers: Ids, wrong: Marks) -> None:
+    def leave_out(self, reason: str, table: Table, numbers: Ids, wrong: Marks) -> None:
         """Leave out the rows that are wrong."""
         for row in np.flatnonzero(wrong).tolist():
             self.left_out.add(reason, f"row {numbers[row]}: {_texts(table, row)}")
@@ -412,18 +406,18 @@ def _is_flat(listed: Any) -> bool:
     return not any(isinstance(value, Mapping | list) for value in listed.values())
 
 
-def _texts(table: "pa.Table", row: Any) -> str:
+def _texts(table: Table, row: Any) -> str:
     texts = []
     for name in SHOWN:
-        if name in table.column_names:
-            text = str(table[name][int(row)].as_py() or "")
+        if name in table:
+            text = str(table[name][int(row)])
             texts.append(ascii(text[:40])[1:-1])
     return " ".join(texts)
 
 
-def _number(text: str | None) -> float:
+def _number(text: str) -> float:
     try:
-        return float(text or "nan")
+        return float(text)
     except ValueError:
         return float("nan")
 

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.foundation.evaluation.retrieval import Floats
 from pipeline.foundation.files import regular
@@ -188,11 +189,23 @@ def in_rows(table: "pa.Table", spelt: Mapping[str, str], first_row: int, value: 
     return pa.table(columns)
 
 
-def refuse_rounded(texts: "pa.ChunkedArray", values: Floats, what: str) -> None:
+def as_array(column: "pa.ChunkedArray") -> npt.NDArray[Any]:
+    """A column of whole numbers as int64, or one of texts as objects, "" where one is missing."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_integer(column.type):
+        numbers: npt.NDArray[Any] = column.to_numpy()
+        return numbers
+    texts: npt.NDArray[Any] = compute.fill_null(column.cast(pa.string()), "").to_numpy()
+    return texts
+
+
+def refuse_rounded(texts: npt.NDArray[Any], values: Floats, what: str) -> None:
     """Refuse whole numbers in text that are others in float64."""
     beyond = np.isfinite(values) & (np.abs(values) >= EXACT)
     for row in np.flatnonzero(beyond).tolist():
-        text = texts[row].as_py().strip()
+        text = texts[row].strip()
         if not text.lstrip("+-").isdecimal():
             continue
         exact = Decimal(text)  # Python makes no int of thousands of digits

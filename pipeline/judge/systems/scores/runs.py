@@ -37,11 +37,9 @@ from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.systems.scores.system import System
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from pipeline.foundation.evaluation.judgements.layouts import Layout
     from pipeline.foundation.evaluation.judgements.names import Names
-    from pipeline.foundation.evaluation.judgements.rows import Rows
+    from pipeline.foundation.evaluation.judgements.rows import Rows, Table
 
 WAYS: tuple[tuple[Direction, Side, Side], ...] = (
     ("i2t", "image", "caption"),
@@ -107,11 +105,11 @@ def names_sides(path: Path, parts: Sequence[str] = ()) -> bool:
     """Whether a run's columns or its first ids say which are images and which captions."""
     judgements = evaluation.judgements
     table, _ = next(judgements.rows.Rows(path, judgements.columns.RUN, parts).tables())
-    if "image" in table.column_names:
+    if "image" in table:
         return True
     names = judgements.names.Names()
     for column in (judgements.columns.QUERY, judgements.columns.DOCUMENT):
-        _, sides = names.of(table[column].slice(0, judgements.appearance.ROWS))
+        _, sides = names.of(table[column][: judgements.appearance.ROWS])
         if (sides != judgements.names.EITHER).any():
             return True
     return False
@@ -152,13 +150,12 @@ def read(
     return run, rows.title
 
 
-def refuse_other_order(path: Path, table: pa.Table) -> None:
+def refuse_other_order(path: Path, table: Table) -> None:
     """Refuse rows without a header whose columns do not look like what their places say."""
     appearance = evaluation.judgements.appearance
-    first_rows = table.slice(0, appearance.ROWS)
-    texts = [column.to_pylist() for column in first_rows.columns]
+    texts = [column[: appearance.ROWS].tolist() for column in table.values()]
     seen = appearance.columns(list(zip(*texts, strict=True)))
-    column_of = dict(zip(table.column_names, seen, strict=True))
+    column_of = dict(zip(table, seen, strict=True))
     query = column_of["query"]
     document = column_of["document"]
     rank = column_of.get("rank")
@@ -172,9 +169,9 @@ def refuse_other_order(path: Path, table: pa.Table) -> None:
     )
     has_text_last = value.is_text or query.first == "Q0"
     is_wrong = has_scores_elsewhere or has_documents_last or has_text_last
-    if is_wrong and table.num_rows >= appearance.FEWEST:
+    if is_wrong and len(table["query"]) >= appearance.FEWEST:
         raise InputError(
-            f"{path}: its columns are in another order than {' '.join(table.column_names)}: "
+            f"{path}: its columns are in another order than {' '.join(table)}: "
             f"{appearance.described(seen)}; give it a header, such as query,candidate,score"
         )
 
@@ -189,13 +186,13 @@ def refuse_left_out(rows: Rows) -> None:
     raise InputError(f"{rows.path}: a run is measured whole; {rows.left_out.lines()[0]}{remedy}")
 
 
-def scores_of(rows: Rows, table: pa.Table, numbers: Ids) -> tuple[Floats, Floats | None]:
+def scores_of(rows: Rows, table: Table, numbers: Ids) -> tuple[Floats, Floats | None]:
     """The scores of some rows, and their ranks if there are any. Without scores the first ranks are
     best.
     """
     score, finite = rows.values(table)
     rank = rows.ranks(table)
-    if "score" not in table.column_names and rank is not None:
+    if "score" not in table and rank is not None:
         rows.leave_out("no finite score", table, numbers, ~np.isfinite(rank))
         return -rank, None
     rows.leave_out("no finite score", table, numbers, ~finite)
