@@ -107,6 +107,7 @@ FILES = {
 # Command -> the extra without which it can do nothing; others name one when an option or a part
 # needs it.
 EXTRAS = {
+    "init": "project",
     "manifest": "project",
     "add": "project",
     "ensemble": "project",

@@ -39,8 +39,8 @@ def refusing(
 
     why: the message, or a function that makes it from the error. kind: what is raised instead.
         Where `Exception` is named, as for bytes that may make a library raise anything, errors of
-        this kind, InputErrors and those of libraries that are not installed pass. An error of too little memory (`short_of_memory`) is
-        replaced only if its kind is named.
+        this kind, InputErrors and those of a library that is not installed pass. An error of too
+        little memory (`short_of_memory`) is replaced only if its kind is named.
     """
     try:
         yield

@@ -22,7 +22,7 @@ from pipeline.foundation.parts.errors import InputError, few, look_up
 from pipeline.judge.systems.scores import runs
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from pipeline.foundation.evaluation.judgements.rows import Table
 
     from pipeline.judge.systems.scores.system import System
 
@@ -503,14 +503,14 @@ def _grades(path: Path, are_whole: bool) -> tuple[dict[str, dict[str, float]], s
     return grades, rows.title
 
 
-def _ids(path: Path, table: pa.Table) -> tuple[list[str], list[str]]:
+def _ids(path: Path, table: Table) -> tuple[list[str], list[str]]:
     """The ids of queries and candidates in a piece of a file."""
     names = (evaluation.judgements.columns.QUERY, evaluation.judgements.columns.DOCUMENT)
-    if not {*names} <= {*table.column_names}:
+    if not {*names} <= {*table}:
         raise InputError(
             f"{path}: has columns of images and captions; tools measure queries and candidates"
         )
-    queries, candidates = (list(map(str, table[name].to_pylist())) for name in names)
+    queries, candidates = (list(map(str, table[name].tolist())) for name in names)
     return queries, candidates
 
 
