@@ -115,6 +115,7 @@ EXTRAS = {
     "score": "project",
     "figures": "project",
     "report": "project",
+    "trace": "project",
     "store verify": "project",
     "store rewrite": "project",
     "store export": "project",

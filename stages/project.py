@@ -24,7 +24,7 @@ from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, counted, look_up
 from pipeline.foundation.settings import SHIPPED, Settings
 from pipeline.foundation.settings.paths import Paths
-from pipeline.make.features.project import new, own_data
+from pipeline.make.features.project import new
 from stages.commands.project import InitOptions, SampleOptions, SettingsOptions
 from stages.progress import Progress, say
 
@@ -62,6 +62,8 @@ def init(options: InitOptions) -> None:
         say(NO_GIT, err=False)
     said = "Next"
     if files is None:
+        from pipeline.make.features.project import own_data
+
         said = "Next, for the built-in sample"
         _say_how_long(own_data.cpu_seconds_of_sample())
     click.echo(f"{said}: {' && '.join(_steps(options.folder))}")
@@ -91,6 +93,8 @@ def _own(
     folder: Path, images: Path, captions: Path, form: str | None, name: str, kind: Kind
 ) -> list[str]:
     """Write a project for a user's own photographs or clips, and say what was chosen."""
+    from pipeline.make.features.project import own_data  # needs Pillow, which settings do not
+
     noun = "images"
     if kind == "video":
         noun = "clips"

@@ -14,6 +14,7 @@ _COMMAND = Command(
     section="Data and features",
     purpose="Find images and captions that data sets or splits share.",
     place="pipeline.extensions.audit.command:audit_command",
+    extra="project",
 )
 EXTENSION = Extension(
     parts={"split_checks": {"audit": "pipeline.extensions.audit.stage:across_splits"}},

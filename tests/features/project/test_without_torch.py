@@ -4,6 +4,7 @@ one line.
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -30,7 +31,7 @@ GIVEN = {
     "store rewrite": ["none.zarr", "--dtype", "float16"],
     "store copy": ["none.zarr", "s3://none/none.zarr"],
     "store import": ["folder", "none", "--feature", "grid"],
-    "store export": ["scan", "none.zarr", "out"],
+    "store export": ["scan", "none.zarr", "--out", "out"],
     "train": ["--feature", "grid"],
     "convert": ["none.pth"],
     "compare": ["none.npy", "other.npy"],
@@ -107,6 +108,54 @@ def test_files_are_measured_and_compared(
     assert (tmp_path / "x.run").exists()
     assert several[0] == 2
     assert several[1].endswith("[cluster]'\n")
+
+
+def test_files_of_arrays_and_text_need_no_extra_and_others_name_theirs(
+    python: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    scores = np.repeat(np.eye(20), 5, 1) + rng.standard_normal((20, 100))
+    np.save(tmp_path / "a.npy", scores)
+    np.savez(tmp_path / "a.npz", scores=scores)
+    np.savetxt(tmp_path / "a.csv", scores, delimiter=",")
+    lines = []
+    judged = []
+    listed: dict[str, dict[str, float]] = {}
+    for caption, of_images in enumerate(scores.T.tolist()):
+        judged.append(f"caption:{caption} 0 image:{caption // 5} 1\n")
+        listed[f"caption:{caption}"] = {f"image:{at}": each for at, each in enumerate(of_images)}
+        for image, score in enumerate(of_images):
+            lines.append(f"caption:{caption} Q0 image:{image} 0 {score!r} ours\n")
+    (tmp_path / "a.run").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "a.json").write_text(json.dumps(listed), encoding="utf-8")
+    (tmp_path / "a.qrels").write_text("".join(judged), encoding="utf-8")
+    (tmp_path / "a.parquet").write_bytes(b"PAR1" * 4)
+    judging = ["--qrels", "a.qrels"]
+    answers = light.run(
+        python,
+        tmp_path,
+        *(["evaluate", "--system", f"a.{suffix}"] for suffix in ("npy", "npz", "csv")),
+        *(["evaluate", "--system", f"a.{suffix}", *judging] for suffix in ("run", "json")),
+        ["compare", "a.npy", "a.csv", "--latex"],
+        ["compare", "a.run", "a.json", *judging],
+        ["explain", "a.npy", "--published", "i2t.R@1=50"],
+        ["evaluate", "--system", "a.npy", "--latex"],
+        ["evaluate", "--system", "a.parquet"],
+        ["compare", "a.npy", "a.csv", "--figure", "a.pdf"],
+    )
+    *without, of_parquet, drawn = answers
+    assert [code for code, _ in without] == [0] * len(without), without
+    asked = scores.argmax(0) == np.arange(100) // 5  # the right image is first
+    number = f"{100 * asked.mean():.1f}"
+    assert all(number in output for _, output in without[:5]), number
+    for (code, output), needs, extra in (
+        (of_parquet, "reading Parquet needs pyarrow", "parquet"),
+        (drawn, "drawing needs matplotlib", "drawing"),
+    ):
+        assert code == 2, output
+        line = output.splitlines()[-1]
+        assert re.fullmatch(
+            rf"error: {needs}, which is not installed; run: pip install '\S+\[{extra}\]'", line
+        )
 
 
 def test_extras_bring_what_is_asked_of_them() -> None:

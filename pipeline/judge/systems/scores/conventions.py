@@ -23,7 +23,6 @@ from pipeline.judge.systems.scores import runs
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.judgements.rows import Table
-
     from pipeline.judge.systems.scores.system import System
 
 # Ids of candidates -> the grade of each.
