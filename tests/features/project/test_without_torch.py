@@ -137,7 +137,7 @@ def test_files_of_arrays_and_text_need_no_extra_and_others_name_theirs(
         *(["evaluate", "--system", f"a.{suffix}", *judging] for suffix in ("run", "json")),
         ["compare", "a.npy", "a.csv", "--latex"],
         ["compare", "a.run", "a.json", *judging],
-        ["explain", "a.npy", "--published", "i2t.R@1=50"],
+        ["explain", "a.npy", "--published", "i2t_R@1=50"],
         ["evaluate", "--system", "a.npy", "--latex"],
         ["evaluate", "--system", "a.parquet"],
         ["compare", "a.npy", "a.csv", "--figure", "a.pdf"],
