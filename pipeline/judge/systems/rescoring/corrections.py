@@ -9,7 +9,6 @@ overflow.
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
-from scipy.special import expit
 
 from pipeline.foundation.evaluation.retrieval import (
     Cells,
@@ -193,8 +192,11 @@ class DualSoftmax(_BySoftmax):
     def _shared(self, scores: Similarity, by_image: bool, totals: Floats) -> Similarity:
         def correct(cells: Floats, query: np.ndarray, candidate: np.ndarray) -> Floats:
             above = self.beta * cells - totals[candidate]
-            share = np.exp(above) if self.bank == "test" else expit(above)
-            return np.asarray(cells * share)
+            if self.bank == "test":
+                return np.asarray(cells * np.exp(above))
+            from scipy.special import expit  # most corrections need no SciPy
+
+            return np.asarray(cells * expit(above))
 
         return by_query(scores, by_image, correct)
 
