@@ -140,7 +140,7 @@ def test_files_of_arrays_and_text_need_no_extra_and_others_name_theirs(
         ["explain", "a.npy", "--published", "i2t_R@1=50"],
         ["evaluate", "--system", "a.npy", "--latex"],
         ["evaluate", "--system", "a.parquet"],
-        ["compare", "a.npy", "a.csv", "--figure", "a.pdf"],
+        ["compare", "a.npy", "a.csv", "--figure", "drawn.pdf"],
     )
     *without, of_parquet, drawn = answers
     assert [code for code, _ in without] == [0] * len(without), without
