@@ -15,6 +15,7 @@ from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
@@ -39,6 +40,7 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     if len(systems) < 2:
         raise InputError(f"compare takes two or more systems, received one: {systems[0]}")
     if options.figures:
+        extras.require("drawing", "drawing")
         from pipeline.judge.figures import compared as figures  # and with it matplotlib
 
         figures.check(len(systems), options.figures, settings.typesetting.text_width)
