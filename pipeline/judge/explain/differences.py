@@ -262,6 +262,10 @@ TOOLS = {
         "each query's first candidate left out (mteb's skip_first_result)",
         "mteb PR 5045",
     ),
+    "vidore-benchmark": (
+        "scores below 0 cut to 0, the file's first candidate's excepted (vidore-benchmark)",
+        "its source",
+    ),
 }
 # Into how many folds images are cut where a paper does not say it.
 PARTS = (2, 5, 10)

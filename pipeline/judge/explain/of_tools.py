@@ -7,6 +7,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.metrics import Metric
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain.differences import TOOLS
 from pipeline.judge.systems.scores import conventions
 from pipeline.judge.systems.scores.conventions import ALL, Asked, Formula, OfLists, Ordered
 
@@ -46,22 +47,28 @@ class OfTools:
         lists = self._asked(name)
         if formula is None or not names or not lists:
             return np.nan
-        group = tool.group(names[0])
-        if (name, group) not in self._orders:
-            self._orders[name, group] = [tool.ordered(asked, group) for asked in lists]
+        orders = self._ordered(name, tool.group(names[0]))
         k = metric.k or ALL
-        values = [formula(ordered, k) for ordered in self._orders[name, group]]
+        values = [formula(ordered, k) for ordered in orders]
         return 100 * tool.mean(names[0], np.array(values))
 
     def is_idle(self, name: str) -> bool:
-        """Whether a tool with options leaves nothing out because of them, or cannot read the
-        run.
-        """
-        tool = self._tool(name)
-        lists = self._asked(name)
-        if not tool.chosen:
-            return not lists
-        return all(len(tool.kept(asked)) == len(asked.candidates) for asked in lists)
+        """Whether a tool cannot read the run, or orders it as another one that is tried before."""
+        orders = self._ordered(name)
+        for earlier in TOOLS:
+            if earlier == name:
+                break
+            if _are_equal(orders, self._ordered(earlier)):
+                return True
+        return not orders
+
+    def _ordered(self, name: str, group: str = "") -> list[Ordered]:
+        """What is right in each list, in the order of a tool. group: of the metric."""
+        if (name, group) not in self._orders:
+            lists = self._asked(name)
+            tool = self._tool(name)
+            self._orders[name, group] = [tool.ordered(asked, group) for asked in lists]
+        return self._orders[name, group]
 
     def _asked(self, name: str) -> list[Asked]:
         """The queries that a tool measures; none of a file that it does not read."""
@@ -81,3 +88,12 @@ class OfTools:
             assert isinstance(tool, OfLists)
             self._tools[name] = tool
         return self._tools[name]
+
+
+def _are_equal(orders: Sequence[Ordered], others: Sequence[Ordered]) -> bool:
+    if len(orders) != len(others):
+        return False
+    for one, other in zip(orders, others, strict=True):
+        if not np.array_equal(one.gain, other.gain) or not np.array_equal(one.ideal, other.ideal):
+            return False
+    return True

@@ -117,6 +117,17 @@ for number, of_query in enumerate(UNTIED.listed.values()):
     for place, each in enumerate(of_query):
         of_query[each] += 1e-4 * ((7 * place + number) % 26)
 OWN = UNTIED.ordered(smaller_id)
+# Scores of which most are below 0, without a query in its own list.
+NEGATIVE = copy.deepcopy(UNTIED)
+for name, of_query in NEGATIVE.listed.items():
+    del of_query[name]
+    for each in of_query:
+        of_query[each] -= 2.5
+CUT = copy.deepcopy(NEGATIVE)
+for of_query in CUT.listed.values():
+    for each in [*of_query][1:]:
+        of_query[each] = max(of_query[each], 0.0)
+AS_CUT = CUT.ordered(larger_id)
 # The judgements also have two other languages' queries; and lists of which a third has no right
 # candidate.
 LANGUAGES = copy.deepcopy(UNTIED)
@@ -174,6 +185,10 @@ CASES: Mapping[str, tuple[Run, dict[str, float]]] = {
     "the mean over queries whose list has a right candidate": (
         LACKING,
         {"ndcg_at_5": LACKING.mean(FOUND, ndcg(5)), "R@10": LACKING.mean(FOUND, hit(10))},
+    ),
+    "scores below 0 cut to 0": (
+        NEGATIVE,
+        {"ndcg_at_5": CUT.mean(AS_CUT, ndcg(5)), "recall_at_10": CUT.mean(AS_CUT, share(10))},
     ),
     "a hit, of any right candidate, at K = 3": (UNTIED, {"nDCG@5": UNTIED.mean(OWN, hit(3))}),
     "trec_eval's and mteb's ties": (
