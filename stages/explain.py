@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.foundation.parts.wrapping import TERMINAL
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
@@ -18,6 +18,7 @@ from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.opening import Source, of_seeds
 from pipeline.judge.explain.search import search
 from pipeline.judge.systems.scores import judged
+from pipeline.judge.systems.scores.foreign import results_file
 from pipeline.run.studies import cut_captions
 from stages import named_systems, terminal
 from stages.commands.explain import ExplainOptions
@@ -84,6 +85,13 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
 
         found = search(splits, base, chosen, numbers, options.most, reach, row)
     notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
+    of_file = results_file.queries(Path(options.published))
+    if of_file is not None and of_file not in measured.queries.values():
+        asked = max(measured.queries.values())
+        notes.append(
+            f"{options.published}: its numbers are of {counted(of_file, 'query')} (num_data), these scores have "
+            f"{asked:,}"
+        )
     found = replace(found, notes=(*notes, *found.notes))
     if options.output == "json":
         terminal.echo(json.dumps(explained.to_json(found), indent=1))

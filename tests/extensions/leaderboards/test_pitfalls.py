@@ -251,3 +251,19 @@ def test_numbers_of_a_file_of_mteb_are_taken_by_its_names(pipeline: Any) -> None
     Path("made.json").write_text(json.dumps({"mteb_version": "2", "scores": scores}))
     said = explained(pipeline, UNTIED, "--published", "made.json")
     assert said.startswith("The published numbers are those measured."), said[:300]
+
+
+def test_another_number_of_queries_is_said(pipeline: Any) -> None:
+    """D_score.json of VLM2Vec, whose recall is a share."""
+    results = {
+        "hit@5": UNTIED.mean(OWN, hit(5)) / 100,
+        "ndcg_linear@5": UNTIED.mean(OWN, ndcg(5)) / 100,
+        "recall@5": UNTIED.mean(OWN, share(5)) / 100,
+        "num_pred": 52,
+    }
+    for data, is_noted in ((52, True), (QUERIES, False)):
+        Path("made_score.json").write_text(json.dumps({**results, "num_data": data}))
+        said = explained(pipeline, UNTIED, "--published", "made_score.json")
+        assert said.startswith("The published numbers are those measured."), said[:300]
+        noted = "its numbers are of 52 queries (num_data), these scores have 40" in said
+        assert noted == is_noted, said

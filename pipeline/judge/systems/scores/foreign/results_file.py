@@ -45,7 +45,7 @@ def published(path: Path) -> str:
     """
     text = _text(path)
     # VLM2Vec's recall is the share of the right candidates, and its hit a recall.
-    other_recall = '"hit@1"' in text
+    other_recall = '"ndcg_linear@' in text
     numbers: dict[str, Decimal] = {}
     for match in NUMBER.finditer(text):
         name = match["name"]
@@ -61,6 +61,14 @@ def published(path: Path) -> str:
     if len(names) > SHOWN:
         names.sort(key=_preference)
     return ",".join(f"{name}={numbers[name].normalize():f}" for name in names[:SHOWN])
+
+
+def queries(path: Path) -> int | None:
+    """How many queries a file of results says that its numbers are of; None where it says none."""
+    match = re.search(r'"num_data"\s*:\s*(\d{1,9})(?![\d.])', _text(path))
+    if match is None:
+        return None
+    return int(match[1])
 
 
 def _preference(name: str) -> int:
