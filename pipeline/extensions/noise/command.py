@@ -52,8 +52,11 @@ class NoiseOptions(declared.Options):
     ] = None
     out: Annotated[
         Path | None,
-        options.out(
-            "results/noise", "The folder of the runs that --make computes.", "folder of runs"
+        click.option(
+            "--out",
+            type=options.OutputPath(dir_okay=True, file_okay=False),
+            show_default="results/noise",
+            help="The folder of the runs that --make computes.",
         ),
     ] = None
     dataset: Annotated[str | None, options.dataset] = None

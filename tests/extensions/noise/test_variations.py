@@ -45,6 +45,8 @@ def test_each_run_changes_one_thing(
         return open_encoder(model, columns, batch_size)
 
     monkeypatch.setattr(variations, "open_encoder", watched)
+    Path("runs").mkdir()
+    Path("runs/batch1-fp32.npz").write_text("an older run is replaced")
     code, out, err = pipeline("noise", *asked, "--out", "runs", "--json")
     assert code == 0, err
     assert used == [
