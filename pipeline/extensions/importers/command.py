@@ -19,8 +19,8 @@ class ImportOptions(declared.Options):
     folder    folders with one .npy, .npz or .pth an image or clip, named after it
     hgr       folders with HGR's {trn,val,tst}_ft.hdf5 or .npy
 
-    Example: pipeline store import butd-tsv train.tsv val.tsv --dataset coco --feature region --as
-    butd-36-proposals
+    Example: pipeline store import butd-tsv train.tsv val.tsv --dataset coco --feature region
+    --network butd-36-proposals
     """
 
     form: Annotated[
@@ -44,7 +44,7 @@ class ImportOptions(declared.Options):
     reported_as: Annotated[
         str | None,
         click.option(
-            "--as",
+            "--network",
             metavar="NAME",
             show_default="FORMAT-ITEMSxVALUES",
             help="The name under which the features are reported. Tables accept a paper's name, such as "

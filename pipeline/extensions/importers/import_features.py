@@ -70,7 +70,7 @@ class ImportJob:
     def __post_init__(self) -> None:
         name = self.reported_as
         if name is not None and not (name.strip() and name.isprintable()):
-            raise InputError(f"--as {name!r}: expected a name in one line")
+            raise InputError(f"--network {name!r}: expected a name in one line")
 
     def index(self, on_found: OnFound) -> FeatureSource:
         """The indexed source, of a known format, else InputError; on_found: called with the number

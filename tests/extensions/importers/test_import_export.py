@@ -37,7 +37,7 @@ TO_REGION = (*IMPORT, "--dataset", "coco", "--feature", "region")
 
 
 def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path) -> None:
-    code, out, _ = pipeline(*TO_REGION, "--as", "butd-2-3", "--dtype", "float32")
+    code, out, _ = pipeline(*TO_REGION, "--network", "butd-2-3", "--dtype", "float32")
     assert code == 0
     assert (
         out.splitlines()[0] == "features/coco/region.zarr: 8 images imported, reported as butd-2-3"
@@ -50,7 +50,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
         "obj36.tsv",
         "--manifest",
         "data/coco.parquet",
-        "--as",
+        "--network",
         "butd-2-3",
         "--dtype",
         "float32",
@@ -113,7 +113,7 @@ def test_in_and_out(pipeline: Cli, there: list[foreign.Picture], tmp_path: Path)
 def test_an_import_has_a_card_that_its_header_fills(
     pipeline: Cli, there: list[foreign.Picture]
 ) -> None:
-    assert pipeline(*TO_REGION, "--as", "butd-2-3")[0] == 0
+    assert pipeline(*TO_REGION, "--network", "butd-2-3")[0] == 0
     store = Path("features/coco/region.zarr")
     code, _, err = pipeline("store", "export", "croissant", str(store), "--out", "cards")
     assert code == 0, err
@@ -204,7 +204,7 @@ def test_an_import_serves_as_the_feature_until_another_engine_is_named(
 ) -> None:
     store = Path("features/coco/region.zarr")
     extract = ("extract", "--dataset", "coco", "--feature", "region", "--if-changed", "redo")
-    pipeline(*TO_REGION, "--as", "butd-2-3")
+    pipeline(*TO_REGION, "--network", "butd-2-3")
     before = tree(store)
     code, out, err = pipeline(*extract)
     assert (code, "nothing to do, it was imported and is reported as butd-2-3" in out) == (

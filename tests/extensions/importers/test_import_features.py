@@ -198,7 +198,7 @@ def test_the_recipe_says_no_more_than_the_file_does(tsv: Any) -> None:
     assert import_features(named).reported_as == "butd-2-12-proposals"
     assert FeatureStore(tsv.store).fingerprint["recipe"] == "butd-2-12-proposals"
     for name in ("", " ", "two\nlines"):
-        with pytest.raises(InputError, match="--as"):
+        with pytest.raises(InputError, match="--network"):
             replace(tsv, reported_as=name)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -164,7 +164,7 @@ class Rows:
             first = self.count + 1
             return f"{self.path}: from row {first} on: {error}; expected {self.kind.expected}"
 
-        quoting = csv.QUOTE_NONE
+        quoting: Literal[0, 3] = csv.QUOTE_NONE
         if columns.separator in ",;":
             quoting = csv.QUOTE_MINIMAL
         lines = io.StringIO(piece.decode(), newline="")
