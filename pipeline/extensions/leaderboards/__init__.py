@@ -21,6 +21,7 @@ _SETS = {
     "tokens": "pipeline.extensions.leaderboards.token_files:TokenFiles",
     "mmeb": "pipeline.extensions.leaderboards.mmeb_vectors:EncodedSet",
     "clip-retrieval": "pipeline.extensions.leaderboards.clip_retrieval:Folder",
+    "mteb": "pipeline.extensions.leaderboards.mteb_cache:EmbeddingCache",
 }
 _CONVENTIONS = {
     "trec_eval": "pipeline.extensions.leaderboards.conventions.trec_eval:TrecEval",

@@ -10,6 +10,7 @@ import contextlib
 import io
 import os
 import warnings
+from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -53,6 +54,20 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
 
     content: the file's bytes, if they were read already. The image's `info["file"]` is the path.
     """
+    decoded = _read(path, content, lambda image: upright_rgb(_without_empty_alpha(image)))
+    decoded.info["file"] = path.as_posix()  # engines that are given boxes find them by it
+    return decoded
+
+
+def upright(path: Path) -> Image.Image:
+    """Read an image in its own mode, EXIF orientation applied; ImageError if damaged."""
+    return _read(path, None, ImageOps.exif_transpose)
+
+
+def _read(
+    path: Path, content: bytes | None, converted: Callable[[Image.Image], Image.Image]
+) -> Image.Image:
+    """The first frame of a file, converted."""
     try:
         if content is None:
             with regular.opened(path) as file:
@@ -66,13 +81,11 @@ def decode(path: Path, content: bytes | None = None) -> Image.Image:
             _check(image)
             image.seek(0)
             image.load()
-            decoded = upright_rgb(_without_empty_alpha(image))
+            return converted(image)
     except FileNotFoundError:
         raise ImageError(MISSING) from None
     except OSError as error:
         raise ImageError(f"cannot be read ({error.strerror or error})") from None
-    decoded.info["file"] = path.as_posix()  # engines that are given boxes find them by it
-    return decoded
 
 
 def _check_size(size: int) -> None:
