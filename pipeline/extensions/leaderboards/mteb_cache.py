@@ -180,7 +180,7 @@ def _of_files(manifest: Manifest, split: Split, folder: Path | None) -> list[str
     files = manifest.gallery(folder, split.store_rows.tolist())
     with Progress("hash the images", "image", len(files)) as bar:
         for each in files:
-            file = Path(each)
+            file = Path(each.place)
             with refusing(images.ImageError, lambda error, file=file: f"{file}: {error}"):
                 hashes.append(of_image(images.upright(file)))
             bar.update()
