@@ -2,6 +2,7 @@
 MMEB, which `pipeline evaluate`, `compare` and `explain` read like any other scores.
 
     mteb_predictions.py        each query's best candidates, by subset and split
+    mteb_cache.py              the vectors of a task, by the content of texts and images
     sentence_transformers.py   the predictions of its evaluators
     mmeb.py                    VLM2Vec's ranked lists, which have no scores, and their labels
 

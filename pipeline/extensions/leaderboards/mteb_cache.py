@@ -37,6 +37,7 @@ WAYS: dict[Direction, dict[Side, str]] = {
     "t2i": {"image": "document", "caption": "query"},
     "i2t": {"image": "query", "caption": "document"},
 }
+ENCODED = {"query": "queries", "document": "documents"}
 QUERIES = {"t2i": "captions are queries", "i2t": "images are queries"}
 # Side -> why its content may be another one than the cache's.
 REASONS = {
@@ -74,12 +75,18 @@ class EmbeddingCache(FileSet):
     @classmethod
     def recognises(cls, typed: Typed) -> bool:
         path, _ = typed[0]
-        return len(typed) == 1 and any((path / role / INDEX).is_file() for role in ROLES)
+        if len(typed) > 1:
+            return False
+        return _is_one_side(path) or any((path / role / INDEX).is_file() for role in ROLES)
 
     def scores(self, typed: Typed, columns: Columns, normalise: bool) -> Scores:
         ((path, parts),) = typed
         if parts:
             raise InputError(f"{path}: holds one set of vectors; leave out :{':'.join(parts)}")
+        if _is_one_side(path):
+            raise InputError(
+                f"{path}: is one side of mteb's embedding cache; name the folder that it is in, {path.parent}"
+            )
         if columns.manifest is None:
             raise InputError(
                 f"{path}: is mteb's embedding cache, which has no ids; name the --manifest of its images and "
@@ -111,6 +118,11 @@ class EmbeddingCache(FileSet):
         )
         pool = Collection(split.image_ids, split.caption_ids, split.caption_image)
         return Scores(source, pool, True, read_as, of_vectors=True)
+
+
+def _is_one_side(path: Path) -> bool:
+    """Whether a folder is that of queries or of documents alone."""
+    return all((path / name).is_file() for name in (VECTORS, INDEX, DIMENSION))
 
 
 def _dimension(file: Path) -> int:
@@ -216,7 +228,7 @@ def _in_words(lacking: Mapping[Direction, Mapping[Side, int]], split: Split) -> 
     sizes = {"image": len(split.image_ids), "caption": len(split.caption_ids)}
     missing = [side for side in SIDES if lacking[way][side]]
     counts = " and ".join(
-        f"{lacking[way][side]:,} of the {sizes[side]:,} {side}s as {WAYS[way][side]}s"
+        f"{lacking[way][side]:,} of the {sizes[side]:,} {side}s as {ENCODED[WAYS[way][side]]}"
         for side in missing
     )
     reasons = "; ".join(REASONS[side] for side in missing)

@@ -162,6 +162,8 @@ def test_what_is_missing_or_damaged_is_refused_in_one_line(made: Made) -> None:
     open_system(str(made.cache), columns)
     with pytest.raises(InputError, match="has no ids; name the --manifest"):
         open_system(str(made.cache))
+    with pytest.raises(InputError, match=r"one side of .* name the folder that it is in, .*Made$"):
+        open_system(str(folder), columns)
     (folder / "vectors.npy").unlink()
     with pytest.raises(InputError, match=r"document: holds no vectors\.npy"):
         open_system(str(made.cache), columns)
