@@ -192,11 +192,14 @@ def _of_files(manifest: Manifest, split: Split, folder: Path | None) -> list[str
     files = manifest.gallery(folder, split.store_rows.tolist())
     with Progress("hash the images", "image", len(files)) as bar:
         for each in files:
-            file = Path(each.place)
-            with refusing(images.ImageError, lambda error, file=file: f"{file}: {error}"):
-                hashes.append(of_image(images.upright(file)))
+            hashes.append(_of_file(Path(each.place)))
             bar.update()
     return hashes
+
+
+def _of_file(file: Path) -> str:
+    with refusing(images.ImageError, lambda error: f"{file}: {error}"):
+        return of_image(images.upright(file))
 
 
 def of_image(image: Image.Image) -> str:
