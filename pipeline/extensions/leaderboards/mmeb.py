@@ -43,6 +43,8 @@ class RankedLists(Layout):
     def rows(self, text: Iterable[str]) -> Iterator[Row]:
         for number, line in _lines(text):
             names = distinct(_names(line.get("prediction"), number))
+            if not names:
+                self.unanswered.append(str(number))
             for rank, candidate in enumerate(names, start=1):
                 yield str(number), candidate, str(rank)
 

@@ -56,6 +56,8 @@ class MtebPredictions(Layout):
             if query in queries:
                 raise ValueError(f"has {query[:40]!a} twice in an object")
             queries.add(query)
+            if value == {}:
+                self.unanswered.append(query)
             yield from _candidates(query, value)
         if chosen is None and not others:
             raise ValueError("holds no predictions")

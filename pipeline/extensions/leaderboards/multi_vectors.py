@@ -14,6 +14,7 @@ Floats = npt.NDArray[np.float32]
 # Bytes of a pair's score and places, and of all pairs of a pool.
 PAIR = 24
 LARGEST = 1 << 32
+PRODUCTS = 1 << 25  # inner products of tokens that are kept at a time
 
 
 class Candidates(NamedTuple):
@@ -71,8 +72,13 @@ def maxsim(query: Floats, candidates: Candidates) -> Floats:
     if not np.isfinite(query).all():
         raise InputError("a query's vector holds NaN or infinity: it cannot be ranked")
     scores = np.full(len(candidates.has_tokens), np.finfo(np.float32).min)
-    if len(query) and len(candidates.tokens):
-        products = query @ candidates.tokens.T
+    if not len(query) or not len(candidates.tokens):
+        return scores
+    total = np.zeros(len(candidates.start), np.float32)
+    together = max(1, PRODUCTS // len(candidates.tokens))
+    for first in range(0, len(query), together):
+        products = query[first : first + together] @ candidates.tokens.T
         best_of_each = np.maximum.reduceat(products, candidates.start, axis=1)
-        scores[candidates.has_tokens] = best_of_each.sum(axis=0)
+        total += best_of_each.sum(axis=0)
+    scores[candidates.has_tokens] = total
     return scores

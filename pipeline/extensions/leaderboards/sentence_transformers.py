@@ -36,6 +36,8 @@ class Predictions(Layout):
             if query in queries:
                 raise ValueError(f"line {number}: has the query {query[:40]!a} twice")
             queries.add(query)
+            if not line["results"]:
+                self.unanswered.append(query)
             for result in line["results"]:
                 yield query, *_candidate(result, number)
 

@@ -20,7 +20,7 @@ DIGITS = 2
 SPREAD = "Largest gap: of two of these runs. Spread: the standard deviation of a run, with its 95 % interval (chi-square)."
 OF_TWO = (
     "Two runs: what the difference of two more runs stays below in 95 % of cases (Student's t). A smaller "
-    "difference to another system, of one run each, is less than this noise. It is at least what images that move independently "
+    "difference to another system, of one run each, is less than this noise. Of recalls it is at least what images that move independently "
     "would give."
 )
 BY_IMAGE = (

@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from pipeline.extensions.leaderboards import multi_vectors
 from pipeline.extensions.leaderboards.mmeb import Labels
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation.statistics.contrast import together
@@ -132,8 +133,9 @@ def late_interaction(query: np.ndarray, page: np.ndarray) -> float:
 
 
 def test_tokens_are_compared_by_their_best_matches_and_padding_is_none(
-    tmp_path: Path, rng: np.random.Generator
+    tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(multi_vectors, "PRODUCTS", 100)  # two tokens of a query at a time
     pages = [rng.normal(size=(rng.integers(2, 7), 4)) - 1.5 for _ in range(12)]
     queries = [rng.normal(size=(3, 4)) + 1.5 for _ in range(12)]
     scores = np.array([[late_interaction(query, page) for page in pages] for query in queries])
@@ -256,6 +258,15 @@ def test_pairs_that_were_not_scored_are_no_candidates(
         np.save(tmp_path / "one.npy", partly)
         scores_of_images: Any = open_system(str(tmp_path / "one.npy")).scores
         assert [*scores_of_images.listed] == ["i2t"]
+    # Matrices of known directions may be scored in most of their pairs, or in all.
+    for t2i in (scores.T, np.where(scores.T < -1, -100.0 * processes, scores.T)):
+        both = {"score_matrix_i2t": one, "score_matrix_t2i": t2i.astype(np.float32)}
+        np.savez(tmp_path / "both.npz", **both)  # type: ignore[arg-type]
+        lists: Any = open_system(str(tmp_path / "both.npz")).scores
+        assert {way: len(rows.query) for way, rows in lists.listed.items()} == {
+            "i2t": 200,
+            "t2i": int((t2i > -100).sum()),
+        }
 
 
 def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None:
@@ -271,6 +282,19 @@ def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None
     system = judge(open_system(str(path), columns), Truth(qrels=qrels), None)
     assert system.judgements is not None
     assert system.judgements.left_out == {"queries that the file does not list": 2}
+    # An empty list is one, of a query whose right candidate was not found.
+    held["fr1"] = {}
+    path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": held}}))
+    assert recall_at_1(str(path), columns) == pytest.approx(100 / 3)
+    sentences = [
+        {"query_id": query, "query": "", "results": results}
+        for query, results in (("q1", [{"corpus_id": "a.jpg", "score": 0.9}]), ("q2", []))
+    ]
+    write_lines(tmp_path / "st.jsonl", sentences)
+    assert recall_at_1(str(tmp_path / "st.jsonl"), columns) == 50
+    ranked = [{"prediction": ["a"], "label": ["a"]}, {"prediction": [], "label": ["b"]}]
+    write_lines(tmp_path / "y_pred.jsonl", [{**line, "rel_scores": None} for line in ranked])
+    assert recall_at_1(str(tmp_path / "y_pred.jsonl")) == 50
 
 
 def test_a_right_candidate_is_no_rival_of_its_copy_and_may_be_missing(

@@ -22,6 +22,8 @@ class Layout(ABC):
     Attributes:
         value: What the third column of a row is: "score", "rank" or "grade".
         title: What the file was recognised as, for the user.
+        unanswered: The queries whose list is empty, of the rows read so far; each counts as a
+            query without a right candidate.
         has_judgements: Whether the same file, read as judgements, says what is right for its run.
         has_all_queries: Whether a run lists every query of its pool, so that judgements of others
             are of another pool, such as another language's.
@@ -41,6 +43,7 @@ class Layout(ABC):
         """
         self.path = path
         self.parts = parts
+        self.unanswered: list[str] = []
 
     @classmethod
     @abstractmethod

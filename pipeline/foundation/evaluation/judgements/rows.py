@@ -63,6 +63,7 @@ class Rows:
     headless: bool = False  # Whether the columns have no names in the file
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out
+    unanswered: list[str] = field(default_factory=list)  # Queries of a layout whose list is empty
 
     def tables(self) -> Iterator[tuple[Table, Ids]]:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
@@ -255,6 +256,7 @@ class Rows:
                     rows = []
             self.title = layout.title
         self.value = layout.value
+        self.unanswered = layout.unanswered
         if rows:
             yield self._of_pairs(rows, layout.value)
 

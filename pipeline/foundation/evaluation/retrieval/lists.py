@@ -73,6 +73,8 @@ class Lists:
         self.order = order
         # Whether a query without a list is none of the pool's, see `Layout.has_all_queries`.
         self.has_all_queries = False
+        # The captions whose list is there and empty: rows of the pool.
+        self.unanswered: Ids = np.empty(0, np.int64)
         # Whether each list has every candidate of its query, see `FileSet`.
         self.are_whole = False
 

@@ -270,7 +270,7 @@ def _of_listed(system: System) -> System:
     lists = system.scores
     if not _is_of_tool(system) or not isinstance(lists, retrieval.Lists):
         return system
-    queries = np.unique(lists.listed["t2i"].query)
+    queries = np.union1d(lists.listed["t2i"].query, lists.unanswered)
     others = system.shape[1] - len(queries)
     if not others or system.judgements is None:
         return system

@@ -47,6 +47,14 @@ WAYS: tuple[tuple[Direction, Side, Side], ...] = (
 )
 
 
+class RunFile(NamedTuple):
+    """What a file of a run holds."""
+
+    run: dict[Direction, Run]
+    title: str  # what the file was recognised as
+    unanswered: Ids  # the ids of queries whose list is there and empty
+
+
 class Run(NamedTuple):
     """What a run lists of one direction, n rows: ids int64 of queries and candidates, scores
     float64.
@@ -117,8 +125,8 @@ def names_sides(path: Path, parts: Sequence[str] = ()) -> bool:
 
 def read(
     path: Path, names: Names | None = None, distance: bool = False, parts: Sequence[str] = ()
-) -> tuple[dict[Direction, Run], str]:
-    """Read a run; also what it was recognised as.
+) -> RunFile:
+    """Read a run.
 
     names: finds ids by how they are written. distance: whether the user says that scores are
         distances. parts: what the user types behind the file, to choose in it.
@@ -135,6 +143,7 @@ def read(
         refuse_left_out(rows)
         of_images.append(_part(Run(image, caption, score, rank), asks))
         of_captions.append(_part(Run(caption, image, score, rank), ~asks))
+    unanswered, _ = names.of(np.array(rows.unanswered, np.str_))
     run: dict[Direction, Run] = {"i2t": _joined(of_images), "t2i": _joined(of_captions)}
     is_of_ranks = rows.headless and "rank" not in rows.title and _are_ranks(run.values())
     has_no_score = rows.value == "" and not rows.headless
@@ -146,8 +155,8 @@ def read(
         )
     if is_of_ranks:
         negated = {way: listed._replace(score=-listed.score) for way, listed in run.items()}
-        return negated, rows.title.replace("score", "rank")
-    return run, rows.title
+        return RunFile(negated, rows.title.replace("score", "rank"), unanswered)
+    return RunFile(run, rows.title, unanswered)
 
 
 def refuse_other_order(path: Path, table: Table) -> None:

@@ -27,9 +27,9 @@ FILES = {
         json.dumps(
             {"mteb_version": "2", "scores": {"test": [{"hit_rate_at_1": 0.5, "recall_at_1": 0.1}]}}
         ),
-        ["R@1 50"],
+        ["R@1 50", "Recall@1 10"],
     ),
-    "x_score.json": (json.dumps({"hit@1": 0.75, "ndcg_linear@5": 0.9}), ["R@1 75"]),
+    "x_score.json": (json.dumps({"hit@1": 0.75, "ndcg_linear@5": 0.9}), ["R@1 75", "nDCG@5 90"]),
     "log.txt": ("epoch 3 test_txt_r1: 58.1 test_img_r1: 40.0\n", ["i2t R@1 58.1", "t2i R@1 40"]),
 }
 

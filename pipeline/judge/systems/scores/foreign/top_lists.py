@@ -122,15 +122,16 @@ def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
     known = known_pool(columns)
     if known is not None:
         pool, names = known
-        run, title = runs.read(path, names, columns.distance, parts)
-        return Scores(runs.lists(run, pool, str(path)), pool, True, title)
+        file = runs.read(path, names, columns.distance, parts)
+        return Scores(runs.lists(file.run, pool, str(path)), pool, True, file.title)
     of_anything = layout is not None or not runs.names_sides(path, parts)
     names = evaluation.judgements.names.Names(sided=layout is None)
-    run, title = runs.read(path, names, columns.distance, parts)
-    pool, has_ids = _pool(run, columns, path, names)
-    lists = runs.lists(run, pool, str(path))
+    file = runs.read(path, names, columns.distance, parts)
+    pool, has_ids = _pool(file.run, columns, path, names)
+    lists = runs.lists(file.run, pool, str(path))
+    lists.unanswered = np.flatnonzero(np.isin(pool.caption_ids, file.unanswered))
     lists.has_all_queries = layout is not None and layout.has_all_queries
-    return Scores(lists, pool, has_ids, title, of_anything=of_anything, judgements=judgements)
+    return Scores(lists, pool, has_ids, file.title, of_anything=of_anything, judgements=judgements)
 
 
 def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:

@@ -13,8 +13,10 @@ from pipeline.foundation.evaluation.retrieval.lists import Listed
 
 FILL = -100
 MOST_PROCESSES = 1024
-# The largest share of pairs that were scored, and how many there are at most.
+# The largest share of pairs that were scored: of a matrix whose scores may be of either direction,
+# and of one whose direction is known. And how many pairs there are at most.
 MOST = 0.5
+MOST_OF_DIRECTION = 0.95
 MOST_PAIRS = 1 << 26
 # The least share of queries with as many candidates as most of them.
 ALIKE = 0.9
@@ -31,13 +33,16 @@ def as_lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists
         matrices: One [I, C], under None, or one for each direction.
         name: What messages call them.
     """
-    listed: dict[Direction, Listed] = {}
-    fills = []
+    fill_of: dict[Direction | None, float | None] = {}
     for way, matrix in matrices.items():
-        fill = _fill(matrix)
-        if fill is None:
-            return None
-        images, captions, scores = _scored(matrix, fill)
+        fill_of[way] = _fill(matrix, MOST if way is None else MOST_OF_DIRECTION)
+    fills = [f"{fill:g}" for fill in fill_of.values() if fill is not None]
+    are_few = all(matrix.shape[0] * matrix.shape[1] <= MOST_PAIRS for matrix in matrices.values())
+    if not fills or (len(fills) < len(matrices) and not are_few):
+        return None
+    listed: dict[Direction, Listed] = {}
+    for way, matrix in matrices.items():
+        images, captions, scores = _scored(matrix, fill_of[way])
         direction = way or _direction(images, captions)
         if direction is None:
             return None
@@ -45,7 +50,6 @@ def as_lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists
             listed["i2t"] = Listed(images, captions, scores)
         else:
             listed["t2i"] = Listed(captions, images, scores)
-        fills.append(f"{fill:g}")
     shape = next(iter(matrices.values())).shape
     values = " and ".join(dict.fromkeys(fills))
     said = f"{values} for pairs that were not scored, which are no candidates"
@@ -71,8 +75,10 @@ def _are_alike(candidates: Ids) -> bool:
     return bool(counts.max() >= ALIKE * counts.sum())
 
 
-def _fill(matrix: Any) -> float | None:
-    """The value of pairs that were not scored; None where there is none such."""
+def _fill(matrix: Any, most: float) -> float | None:
+    """The value of pairs that were not scored; None where there is none such. most: the largest
+    share of pairs that were scored.
+    """
     rows, columns = matrix.shape
     if not rows or not columns:
         return None
@@ -85,19 +91,20 @@ def _fill(matrix: Any) -> float | None:
     for start in range(0, rows, ROWS):
         filled += int((np.asarray(matrix[start : start + ROWS]) == least).sum())
     scored = rows * columns - filled
-    if not 0 < scored <= min(MOST * rows * columns, MOST_PAIRS):
+    if not 0 < scored <= min(most * rows * columns, MOST_PAIRS):
         return None
     return least
 
 
-def _scored(matrix: Any, fill: float) -> tuple[Ids, Ids, np.ndarray]:
-    """The rows, columns and scores of the pairs that were scored."""
+def _scored(matrix: Any, fill: float | None) -> tuple[Ids, Ids, np.ndarray]:
+    """The rows, columns and scores of the pairs that were scored; None for all pairs."""
     rows = []
     columns = []
     scores = []
     for start in range(0, matrix.shape[0], ROWS):
         block = np.asarray(matrix[start : start + ROWS])
-        row, column = np.nonzero(block != fill)
+        is_scored = np.ones(block.shape, bool) if fill is None else block != fill
+        row, column = np.nonzero(is_scored)
         rows.append(row + start)
         columns.append(column)
         scores.append(block[row, column].astype(np.float64))
