@@ -3,7 +3,7 @@
 command.py     `pipeline noise`: its options
 stage.py       and what it does
 tables.py      what it prints
-variations.py  the runs of an encoder that --make computes
+variations.py  the runs of an encoder or trained head that --make computes
 
 The statistics are those of `pipeline compare`, in `noise.py` of the core's statistics.
 """

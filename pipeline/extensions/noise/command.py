@@ -26,11 +26,14 @@ class NoiseOptions(declared.Options):
 
     --make computes the runs of a pretrained encoder: batches of 1, 8 and 32, float32 and bfloat16,
     and attention by torch's fused kernel and in steps, each changed alone. It reads the --images
-    and --captions, or those of the --manifest.
+    and --captions, or those of the --manifest. Of a trained head of the run it computes the same
+    from the stored features; other attention only where its text encoder is BERT or the like.
 
     Example: pipeline noise batch1.npy batch8.npy batch32.npy
 
     Example: pipeline noise --make clip:FOLDER --images photos --captions captions.csv
+
+    Example: pipeline noise --make vse2ad-region-bigru-s0
     """
 
     runs: Annotated[
@@ -46,8 +49,8 @@ class NoiseOptions(declared.Options):
         str | None,
         click.option(
             "--make",
-            metavar="KIND:PLACE",
-            help="Compute the runs of this encoder, such as clip:FOLDER, and measure them.",
+            metavar="KIND:PLACE|HEAD",
+            help="Compute the runs of this encoder, such as clip:FOLDER, or trained head, and measure them.",
         ),
     ] = None
     out: Annotated[
@@ -81,7 +84,7 @@ class NoiseOptions(declared.Options):
         if self.out and not self.make:
             raise InputError("--out is where --make writes its runs; give --make")
         if not self.make and not self.runs:
-            raise InputError("name two or more RUNs of one system, or --make KIND:PLACE")
+            raise InputError("name two or more RUNs of one system, or --make KIND:PLACE or a head")
 
 
 noise_command = declared.command(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from pipeline.extensions.noise import tables
 from pipeline.extensions.noise.command import NoiseOptions
@@ -18,17 +19,20 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import layout
 from pipeline.judge.systems.scores.foreign import model_of
 from pipeline.judge.systems.scores.system import System
-from stages import named_systems, terminal
-from stages.arguments import refuse_repeats
+from stages import named_systems, scored_systems, terminal
+from stages.arguments import Source, refuse_repeats
 from stages.commands.compare import CompareOptions
 from stages.compare import rank_alike
 from stages.progress import Progress, say
+
+if TYPE_CHECKING:
+    from pipeline.extensions.noise import variations
 
 
 def noise(paths: Paths, settings: Settings, options: NoiseOptions) -> None:
     """Measure how far repeated runs of one system differ."""
     if options.make:
-        options = _made(paths, options, options.make)
+        options = _made(paths, settings, options, options.make)
     dataset = options.dataset or settings.run.dataset
     runs = _named(paths, settings, options.runs, dataset)
     named_systems.refuse_stale(paths, settings, runs, dataset)
@@ -52,22 +56,72 @@ def noise(paths: Paths, settings: Settings, options: NoiseOptions) -> None:
         terminal.echo(tables.WRITERS[options.output](pools))
 
 
-def _made(paths: Paths, options: NoiseOptions, name: str) -> NoiseOptions:
-    """Compute the runs of an encoder, and name their files as the runs that are measured."""
+def _made(paths: Paths, settings: Settings, options: NoiseOptions, name: str) -> NoiseOptions:
+    """Compute the runs of an encoder or head, and name their files as the runs that are
+    measured.
+    """
     model = model_of(name, paths.root)
     if model is None:
-        raise InputError(f"{name}: is no encoder; --make takes KIND:PLACE, such as clip:FOLDER")
-    from pipeline.extensions.noise import variations  # and with it torch
-    from pipeline.make import dual_encoders
+        head = _head(paths, settings, options, name)
+        from pipeline.extensions.noise import variations  # and with it torch
 
-    dual_encoders.check(model)
+        compute, varied = _of_head(paths, settings, options, head)
+    else:
+        from pipeline.extensions.noise import variations
+        from pipeline.make import dual_encoders
+
+        dual_encoders.check(model)
+        compute = variations.of_encoder(model, options.columns)
+        varied = list(variations.VARIATIONS)
     folder = options.out or paths.root / "results" / "noise"
-    with Progress("noise", "run", len(variations.VARIATIONS)) as bar:
-        files = variations.make(model, options.columns, folder, bar.reach)
+    with Progress("noise", "run", len(varied)) as bar:
+        files = variations.make(compute, varied, folder, bar.reach)
     say(f"{folder}: {counted(len(files), 'run')}", err=True)
     measured = replace(options.columns, images=None, captions=None, manifest=None, split=None)
     runs = tuple(str(file.absolute()) for file in files)
     return replace(options, make=None, out=None, runs=runs, columns=measured)
+
+
+def _head(paths: Paths, settings: Settings, options: NoiseOptions, name: str) -> Path:
+    """The folder of the trained head that --make names."""
+    dataset = options.dataset or settings.run.dataset
+    scored_systems.refuse_without_vectors(paths, settings, dataset, name, "compute")
+    folder = Source(name, paths.root).head or paths.head(dataset, name)
+    if not folder.is_dir():
+        raise InputError(
+            f"{name}: is no encoder and no trained head; --make takes KIND:PLACE, such as clip:FOLDER, "
+            "or a head's name, such as vse2ad-region-bigru-s0"
+        )
+    columns = options.columns
+    if columns.images or columns.captions or columns.manifest or columns.split:
+        raise InputError(
+            f"{name}: a head reads the stored features of its data set; leave out --images, --captions, "
+            "--manifest and --split, and name another data set by --dataset"
+        )
+    return folder
+
+
+def _of_head(
+    paths: Paths, settings: Settings, options: NoiseOptions, folder: Path
+) -> tuple[variations.Compute, list[variations.Variation]]:
+    """How a head's runs are computed, and which it has."""
+    from pipeline.extensions.noise import variations
+    from pipeline.make import training
+
+    dataset = options.dataset or settings.run.dataset
+    device = settings.training_of(dataset).device
+    use = training.HeadUse(paths, folder, dataset, None, device)
+    opened = training.OpenHead.open(use)
+    opened.head.require_embeddings()
+    varied = list(variations.VARIATIONS)
+    if not variations.has_kernels(opened.head):
+        varied = [variation for variation in varied if not variation.in_steps]
+        say(
+            f"note: {folder.name}: no runs with another attention kernel; its text encoder has no attention"
+        )
+    split = opened.split(settings.score.split)
+    opened.source.check(split.store_rows)
+    return variations.of_head(opened, split), varied
 
 
 def _named(

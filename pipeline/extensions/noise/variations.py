@@ -1,7 +1,9 @@
-"""Runs of one dual encoder that differ in batch size, dtype and attention kernel alone."""
+"""Runs of one encoder or trained head that differ in batch size, dtype and attention kernel
+alone.
+"""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.evaluation.retrieval import Embeddings
+from pipeline.foundation.compute import device
+from pipeline.foundation.evaluation.retrieval import Embeddings, Similarity
 from pipeline.foundation.files import atomic
+from pipeline.foundation.manifest import Split
 from pipeline.foundation.parts.errors import InputWarning
 from pipeline.judge.systems.scores.judged import Columns
+from pipeline.make import training
 from pipeline.make.dual_encoders.scored import open_encoder
+from pipeline.make.text.tower import TowerText
 
 
 @dataclass(frozen=True)
@@ -44,18 +50,47 @@ VARIATIONS = (
 )
 
 
-def make(
-    model: str, columns: Columns, folder: Path, progress: Callable[[int], object]
-) -> list[Path]:
-    """Embed the images and captions by an encoder, KIND:PLACE, in each of `VARIATIONS`; a file of
-    vectors and ids for each.
-    """
-    files = []
-    for number, variation in enumerate(VARIATIONS, 1):
+# Computes a run: the images and captions, and their vectors or scores.
+Compute = Callable[[Variation], tuple[Split, Similarity]]
+
+
+def of_encoder(model: str, columns: Columns) -> Compute:
+    """Embed the images and captions that the columns name by an encoder, KIND:PLACE."""
+
+    def compute(variation: Variation) -> tuple[Split, Similarity]:
         usage = {**columns.usage, "precision": variation.precision}
-        used = replace(columns, usage=usage)
+        return open_encoder(model, replace(columns, usage=usage), variation.batch_size)
+
+    return compute
+
+
+def of_head(opened: training.OpenHead, split: Split) -> Compute:
+    """Embed a split's images and captions by a trained head."""
+
+    def compute(variation: Variation) -> tuple[Split, Similarity]:
+        with device.autocast(opened.use.device, variation.precision):
+            images, captions = opened.head.embed(opened.source, split, variation.batch_size)
+        return split, Embeddings(images, captions)
+
+    return compute
+
+
+def has_kernels(head: training.Head) -> bool:
+    """Whether a head's text encoder has attention, as BERT has, whose kernel can be chosen."""
+    return isinstance(head.text, TowerText)
+
+
+def make(
+    compute: Compute,
+    variations: Sequence[Variation],
+    folder: Path,
+    progress: Callable[[int], object],
+) -> list[Path]:
+    """Compute the runs of a system, and write a file of vectors and ids for each."""
+    files = []
+    for number, variation in enumerate(variations, 1):
         with _attention(variation.in_steps), _warning_of(is_first=number == 1):
-            split, scores = open_encoder(model, used, variation.batch_size)
+            split, scores = compute(variation)
         arrays: dict[str, Any] = {
             "image_ids": split.image_ids,
             "caption_ids": split.caption_ids,

@@ -50,7 +50,7 @@ def embed_images(
     for start in range(0, len(rows), batch_size):
         batch = _images(model, source, rows[start : start + batch_size])
         vectors.append(model.embed_images(batch))
-    return torch.cat(vectors).cpu().numpy()
+    return torch.cat(vectors).float().cpu().numpy()
 
 
 def _images(model: HeadNetwork, source: ItemReader, rows: Ids) -> Side:
@@ -76,7 +76,7 @@ def embed_captions(model: HeadNetwork, captions: CaptionReader, batch_size: int)
         values, counts = captions.read(order[start : start + batch_size])
         batch = Side.of(values, counts).to(device)
         vectors.append(model.embed_captions(batch))
-    whole = torch.cat(vectors)
+    whole = torch.cat(vectors).float()
     whole[order] = whole.clone()
     return whole.cpu().numpy()
 

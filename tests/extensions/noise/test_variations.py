@@ -1,4 +1,4 @@
-"""`pipeline noise --make`: an encoder's runs in other batch sizes, dtypes and attention kernels."""
+"""`pipeline noise --make`: runs in other batch sizes, dtypes and attention kernels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import torch
 from PIL import Image
 
 from pipeline.extensions.noise import variations
+from pipeline.judge.systems.scores.system import System
 from pipeline.make.dual_encoders.scored import open_encoder
+from pipeline.make.training import scoring
 
 pytestmark = pytest.mark.slow
 
@@ -71,11 +73,49 @@ def test_each_run_changes_one_thing(
         assert np.array_equal(run["caption_ids"], first["caption_ids"])
 
 
+def test_a_head_is_embedded_in_other_batches_and_dtypes(
+    pipeline: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "vse2ad-region-bigru-s0"
+    batches = set()
+    embed_captions = scoring.embed_captions
+
+    def watched(model: Any, captions: Any, batch_size: int) -> np.ndarray:
+        is_half = torch.is_autocast_enabled("cpu")
+        batches.add((batch_size, is_half))
+        return embed_captions(model, captions, batch_size)
+
+    monkeypatch.setattr(scoring, "embed_captions", watched)
+    code, out, err = pipeline("noise", "--make", name, "--out", "runs", "--json")
+    assert code == 0, err
+    assert "its text encoder has no attention" in err
+    assert batches == {(32, False), (8, False), (1, False), (32, True)}
+    stored = System.open(project / "similarities" / "sample" / f"{name}.zarr")
+    (pool,) = json.loads(out)
+    assert (pool["images"], pool["captions"], pool["freedom"]) == (*stored.similarity.shape, 3)
+    assert len(list(Path("runs").iterdir())) == 4
+    scores = stored.similarity[:]
+    for file, least, most in (
+        ("batch32-fp32", 0, 1e-5),
+        ("batch8-fp32", 0, 1e-5),
+        ("batch1-fp32", 0, 1e-5),
+        ("batch32-bf16", 1e-5, 0.1),
+    ):
+        run = np.load(f"runs/{file}.npz")
+        apart = np.abs(run["image_embeddings"] @ run["caption_embeddings"].T - scores).max()
+        assert least <= apart <= most, file
+        assert run["caption_ids"].tolist() == list(stored.caption_ids), file
+    code, _, err = pipeline("noise", "--make", name, "--images", "data")
+    assert code == 2
+    assert "a head reads the stored features of its data set" in err
+
+
 def test_what_cannot_be_made_is_refused(refused: Callable[..., str]) -> None:
     cases = {
         (): "name two or more RUNs",
         ("--make", "clip:none", "a.npy"): "name them, or give --make",
-        ("--make", "a.npy"): "is no encoder",
+        ("--make", "a.npy"): "is no encoder and no trained head",
+        ("--make", "vse2ad-RG-bigru-s0"): "compute its members: vse2ad-region-bigru-s0",
         ("--out", "runs", "a.npy", "b.npy"): "give --make",
         ("--make", "clip:none"): "none",
     }
