@@ -175,5 +175,5 @@ def _among_own(
 
 
 def _ids(names: Sequence[str]) -> Ids:
-    ids = Names()
+    ids = Names(sided=False)
     return np.array([ids.one(name) for name in names], np.int64)

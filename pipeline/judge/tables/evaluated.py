@@ -316,6 +316,8 @@ def _of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
         if missing:
             share = f"{missing:,} of {queries:,} ({100 * missing / queries:.1f} %)"
             without = f"{share} without a right one, which counts as not found"
+        if missing == queries:
+            without += "; perhaps the ids of the run are written in another way than those of the judgements"
         yield f"{task(numbers, way)}: lists of up to {lists['longest']:,} candidates, {without}"
 
 

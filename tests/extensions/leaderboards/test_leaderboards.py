@@ -162,6 +162,32 @@ def test_tokens_are_compared_by_their_best_matches_and_padding_is_none(
         assert recall_at_1(typed, Columns(captions_per_image=1)) == pytest.approx(expected)
 
 
+ONE = {"a": 0.9, "b": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("run", "judged", "recall"),
+    [
+        # Judgements with an id of text beside the numbers; 19 digits, and hexadecimal ones.
+        ({str(10**18 + 1): ONE}, {str(10**18 + 1): "a", "x": "a"}, 100),
+        ({"q": {"0x01": 1.0}}, {"q": "0x01", "x": "text"}, 100),
+        # Two candidates of one number, which are as similar.
+        ({"q": {"1": 0.9, "01": 0.9}}, {"q": "01"}, 50),
+        ({"q": {"image_3": 0.9, "caption_3": 0.1, "3": 0.5}}, {"q": "image_3"}, 100),
+        ({"q": {"٣": 0.9, "3": 0.1}}, {"q": "3"}, 0),
+        ({"q": {"": 0.9, "3": 0.1}}, {"q": ""}, 100),
+    ],
+)
+def test_ids_of_a_tool_are_texts_as_they_stand(
+    tmp_path: Path, run: dict[str, Any], judged: dict[str, str], recall: float
+) -> None:
+    path = tmp_path / "Made_predictions.json"
+    path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": run}}))
+    qrels = tmp_path / "qrels.json"
+    qrels.write_text(json.dumps({query: {right: 1} for query, right in judged.items()}))
+    assert recall_at_1(str(path), Columns(judgements=qrels)) == recall
+
+
 def test_runs_of_uniir_have_a_column_more(tmp_path: Path) -> None:
     run = tmp_path / "run.txt"
     qrels = tmp_path / "qrels.txt"

@@ -6,7 +6,7 @@
                                  them
 
 Without a manifest, an id of text becomes a number by its digest: the same text is the same id in
-every file.
+every file. "07" is such a text and not 7: both may be candidates of one run.
 """
 
 import hashlib
@@ -30,8 +30,12 @@ Column = npt.NDArray[Any]
 # What ids of text that are in no pool become.
 UNKNOWN = np.iinfo(np.int64).min
 PREFIX = re.compile(r"(image|caption)[:_-]?([0-9]+)")
-WHOLE = re.compile(r"-?[0-9]{1,19}")
-NUMBER = re.compile(r"-?\d{1,18}")
+# Whole numbers as one writes them, with zeros before them, and with what pandas writes behind them
+# where another row has none.
+NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+PADDED = re.compile(r"-?[0-9]{1,19}")
+NAMELESS = "\0"  # a candidate of a tool may be called ""
+OF_FLOAT = re.compile(r"(0|-?[1-9][0-9]{0,14})\.0")
 PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)", re.IGNORECASE)
 
 
@@ -40,7 +44,7 @@ class Names:
 
     files: reads the images' files in the pool's order, for ids of text alone; None where they are
         not known. sided: whether the spelling of an id says its side; else every query is in the
-        place of a caption.
+        place of a caption, and an id is a text as it stands.
     """
 
     def __init__(
@@ -70,7 +74,7 @@ class Names:
         place: dict[str, int] = {}
         places = [place.setdefault(text, len(place)) for text in column.tolist()]
         texts = list(place)
-        numbered = _numbered(texts) or [self.sided(text) for text in texts]
+        numbered = [self.sided(text) for text in texts]
         ids = np.array([number for number, _ in numbered], np.int64)
         sides = np.array([side for _, side in numbered], np.int8)
         return ids[places], sides[places]
@@ -81,11 +85,24 @@ class Names:
 
     def sided(self, text: str) -> tuple[int, int]:
         """Find an id and its side."""
-        number, side = _split(text)
-        if NUMBER.fullmatch(number):
-            return int(number), side
+        if NUMBER.fullmatch(text):
+            return _within_64_bits(text) or self._found(text)
+        if not self._is_sided:
+            return self._found(text or NAMELESS)
+        digits, side = _split(text)
+        is_number = self.by_file or side != EITHER
+        if is_number and PADDED.fullmatch(digits):
+            number = _within_64_bits(digits)
+            return (UNKNOWN, side) if number is None else (number[0], side)
         if side != EITHER:
             return UNKNOWN, side
+        of_float = OF_FLOAT.fullmatch(text)
+        if of_float:
+            return int(of_float[1]), EITHER
+        return self._found(text)
+
+    def _found(self, text: str) -> tuple[int, int]:
+        """Find an id of text and its side."""
         if self._find is None:
             self._find = self._finder()
         return self._find(text)
@@ -109,18 +126,12 @@ def _split(text: str) -> tuple[str, int]:
     return digits, CAPTION
 
 
-def _numbered(texts: Sequence[str]) -> list[tuple[int, int]] | None:
-    """The number and the side of each id, if all are numbers of at most 64 bits."""
-    numbered = []
-    for text in texts:
-        digits, side = _split(text)
-        if not WHOLE.fullmatch(digits):
-            return None
-        number = int(digits)
-        if not UNKNOWN <= number < -UNKNOWN:
-            return None
-        numbered.append((number, side))
-    return numbered
+def _within_64_bits(digits: str) -> tuple[int, int] | None:
+    """The number and no side; None for one of more bits."""
+    number = int(digits)
+    if not UNKNOWN < number < -UNKNOWN:
+        return None
+    return number, EITHER
 
 
 def _of_pool(collection: Collection) -> Callable[[str], tuple[int, int]]:
