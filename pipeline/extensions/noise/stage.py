@@ -85,9 +85,13 @@ def _made(paths: Paths, settings: Settings, options: NoiseOptions, name: str) ->
 def _head(paths: Paths, settings: Settings, options: NoiseOptions, name: str) -> Path:
     """The folder of the trained head that --make names."""
     dataset = options.dataset or settings.run.dataset
-    scored_systems.refuse_without_vectors(paths, settings, dataset, name, "compute")
-    folder = Source(name, paths.root).head or paths.head(dataset, name)
-    if not folder.is_dir():
+    source = Source(name, paths.root)
+    if source.path is None:
+        scored_systems.refuse_without_vectors(paths, settings, dataset, name, "compute")
+        folder: Path | None = paths.head(dataset, name)
+    else:
+        folder = source.head
+    if folder is None or not folder.is_dir():
         raise InputError(
             f"{name}: is no encoder and no trained head; --make takes KIND:PLACE, such as clip:FOLDER, "
             "or a head's name, such as vse2ad-region-bigru-s0"

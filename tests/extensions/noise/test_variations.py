@@ -105,6 +105,8 @@ def test_a_head_is_embedded_in_other_batches_and_dtypes(
         apart = np.abs(run["image_embeddings"] @ run["caption_embeddings"].T - scores).max()
         assert least <= apart <= most, file
         assert run["caption_ids"].tolist() == list(stored.caption_ids), file
+    code, _, err = pipeline("noise", "--make", f"heads/sample/{name}", "--out", "by-folder")
+    assert code == 0, err
     code, _, err = pipeline("noise", "--make", name, "--images", "data")
     assert code == 2
     assert "a head reads the stored features of its data set" in err
@@ -115,6 +117,7 @@ def test_what_cannot_be_made_is_refused(refused: Callable[..., str]) -> None:
         (): "name two or more RUNs",
         ("--make", "clip:none", "a.npy"): "name them, or give --make",
         ("--make", "a.npy"): "is no encoder and no trained head",
+        ("--make", "heads/sample"): "is no encoder and no trained head",
         ("--make", "vse2ad-RG-bigru-s0"): "compute its members: vse2ad-region-bigru-s0",
         ("--out", "runs", "a.npy", "b.npy"): "give --make",
         ("--make", "clip:none"): "none",
