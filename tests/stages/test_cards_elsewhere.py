@@ -157,4 +157,13 @@ def test_numbers_as_the_model_index_of_a_card(pipeline: Any, corpus: Path) -> No
     assert {(each.dataset_type, each.dataset_split, each.task_type) for each in results} == {
         ("mine", "test", "image-text-retrieval")
     }
+    recall = next(each for each in results if each.metric_name == "t2i R@5")
+    lower, upper = measured["interval"]["t2i"]["R@5"]
+    said = recall.metric_args["confidence_interval"]
+    assert (said["lower"], said["upper"], said["confidence_level"]) == (lower, upper, 0.95)
+    assert said["method"].startswith("Wilson's score interval")
+    counts = [recall.metric_args[name] for name in ("unit", "queries", "images")]
+    assert counts == ["percent", len(rows), images]
+    total = next(each for each in results if each.metric_name == "RSUM")
+    assert total.metric_args["queries"] == images + len(rows)
     assert "give its --manifest" in pipeline("evaluate", "ours.npy", "--model-index")[2]

@@ -2,15 +2,19 @@
 README.md.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import yaml
 
-from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic, at, flat
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.tables.evaluated import Results
+
+# How the intervals of recalls and RSUM are computed, see
+# `pipeline.foundation.evaluation.statistics.intervals`.
+METHOD = "Wilson's score interval, images drawn with all their captions"
 
 
 def to_yaml(results: Results) -> str:
@@ -45,8 +49,36 @@ def _result(numbers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _metrics(numbers: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    intervals = flat(numbers.get("interval", {}))
     for statistic in STATISTICS:
         value = at(numbers, statistic)
-        if value is not None:
-            kind = statistic.metric.replace("R@", "recall_at_").lower()
-            yield {"type": kind, "name": str(statistic), "value": value}
+        if value is None:
+            continue
+        kind = statistic.metric.replace("R@", "recall_at_").lower()
+        metric = {"type": kind, "name": str(statistic), "value": value}
+        interval = intervals.get(statistic)
+        if interval is not None:
+            metric["args"] = _arguments(numbers, statistic, interval)
+        yield metric
+
+
+def _arguments(
+    numbers: Mapping[str, Any], statistic: Statistic, interval: Iterable[float]
+) -> dict[str, Any]:
+    """The interval of a number, how it was computed, and of how many queries the number is."""
+    lower, upper = interval
+    queries = numbers["queries"]
+    count = sum(queries.values())
+    if statistic.direction:
+        count = queries[statistic.direction]
+    return {
+        "unit": "percent",
+        "confidence_interval": {
+            "lower": lower,
+            "upper": upper,
+            "confidence_level": 0.95,
+            "method": METHOD,
+        },
+        "queries": count,
+        "images": numbers["images"],
+    }
