@@ -26,6 +26,7 @@ def contrast(
         "interval": [b - a - 3, b - a + 3],
         "p": 0.0123,
         "holm": 0.0456,
+        "noise": None,
         "resolution": 0.0,
         "needs": needs,
         "verdict": "higher",
@@ -65,7 +66,7 @@ def test_every_number_stands_below_its_heading() -> None:
         "0.012",
         "0.046",
     ]
-    header = "A,B,split,language,protocol,metric,a,b,difference,p,holm,low,high,verdict"
+    header = "A,B,split,language,protocol,metric,a,b,difference,p,holm,low,high,noise,verdict"
     assert compared.to_csv(("mine", "theirs"), [[found]]).splitlines()[0] == header
     rows = [*csv.DictReader(io.StringIO(compared.to_csv(("mine", "theirs"), [[found]])))]
     assert len(rows) == 7
@@ -82,6 +83,7 @@ def test_every_number_stands_below_its_heading() -> None:
             "difference": "10.0",
             "p": "0.0123",
             "holm": "0.0456",
+            "noise": "",
             "low": "7.0",
             "high": "13.0",
             "verdict": "higher",

@@ -203,6 +203,7 @@ def test_numbers_of_most_digits_fit_a_terminal() -> None:
         "interval": [-600.0, 600.0],
         "p": 0.000909,
         "holm": 0.000909,
+        "noise": None,
         "resolution": 0.000909,
         "needs": None,
         "verdict": "lower",

@@ -110,6 +110,7 @@ def test_names_of_systems_are_escaped_in_every_output(tmp_path: Path) -> None:
     tested = {"a": 600.0, "b": 0.0, "difference": -600.0, "interval": [-600.0, 600.0]}
     tested |= {
         "p": 0.01,
+        "noise": None,
         "holm": 0.01,
         "resolution": 0.01,
         "needs": None,

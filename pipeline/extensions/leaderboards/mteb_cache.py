@@ -12,20 +12,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image
 
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Embeddings, Side
 from pipeline.foundation.evaluation.retrieval.similarity import Directions
-from pipeline.foundation.files import images, parsing, regular
-from pipeline.foundation.manifest import Manifest, Split
+from pipeline.foundation.files import parsing, regular
 from pipeline.foundation.parts.errors import InputError, first_line, refusing
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import SIDES, Scores, in_words
 from pipeline.judge.systems.scores.judged import Columns
 from stages.progress import Progress
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+    from pipeline.foundation.manifest import Manifest, Split
 
 ROLES = ("query", "document")
 VECTORS = "vectors.npy"
@@ -92,6 +95,9 @@ class EmbeddingCache(FileSet):
                 f"{path}: is mteb's embedding cache, which has no ids; name the --manifest of its images and "
                 "captions"
             )
+        # Every kind of file set is imported to recognise one, also where Pillow is not installed.
+        from pipeline.foundation.manifest import Manifest
+
         caches = {role: Cache.read(path / role) for role in ROLES}
         manifest = Manifest.load(columns.manifest)
         manifest.require_photographs("mteb's embedding cache")
@@ -170,7 +176,7 @@ def _text(file: Path) -> str:
 
 
 def _hashes(
-    manifest: Manifest, split: Split, folder: Path | None
+    manifest: "Manifest", split: "Split", folder: Path | None
 ) -> dict[Direction, dict[Side, list[str]]]:
     """What a split's images and captions are called in a cache, by direction and side."""
     texts = split.captions.tolist()
@@ -186,7 +192,7 @@ def _of_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _of_files(manifest: Manifest, split: Split, folder: Path | None) -> list[str]:
+def _of_files(manifest: "Manifest", split: "Split", folder: Path | None) -> list[str]:
     """The hash of each image of a split."""
     hashes = []
     files = manifest.gallery(folder, split.store_rows.tolist())
@@ -198,11 +204,13 @@ def _of_files(manifest: Manifest, split: Split, folder: Path | None) -> list[str
 
 
 def _of_file(file: Path) -> str:
+    from pipeline.foundation.files import images
+
     with refusing(images.ImageError, lambda error: f"{file}: {error}"):
         return of_image(images.upright(file))
 
 
-def of_image(image: Image.Image) -> str:
+def of_image(image: "Image.Image") -> str:
     """Hash the pixels of an image and what tells their colours, as mteb does."""
     transparency = image.info.get("transparency")
     if isinstance(transparency, bytes):
@@ -225,7 +233,7 @@ def _lacking(
     return lacking
 
 
-def _in_words(lacking: Mapping[Direction, Mapping[Side, int]], split: Split) -> str:
+def _in_words(lacking: Mapping[Direction, Mapping[Side, int]], split: "Split") -> str:
     """Say what the caches lack in the direction in which they lack less, and why that may be."""
     way = min(lacking, key=lambda each: sum(lacking[each].values()))
     sizes = {"image": len(split.image_ids), "caption": len(split.caption_ids)}
