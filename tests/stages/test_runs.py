@@ -111,7 +111,12 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(
             "left out 1 row (no finite score: 1); the first: row 1: 1 1 high",
         ),
         ("1 Q0 1 1 0.5\n", (), "TREC's `query Q0 document rank score system`"),
-        ("1 Q0 1 1 0.5 a\n1 Q0 1 2 0.4 a\n", (), "lists image 1 twice for caption 1"),
+        (
+            "1 Q0 1 1 0.5 a\n1 Q0 image:01 2 0.4 a\n",
+            (),
+            "lists one candidate twice for one query, with different scores: row 1: 1 1 0.5 and "
+            "row 2: 1 image:01 0.4; leave one",
+        ),
         ("1 Q0 1 1 0.5 a\n", ("--metric", "MeanR"), "lists no right candidate"),
         ("1 Q0 1 1 0.5 a\n", ("--metric", "RSUM"), "leave out the metric RSUM, which needs both"),
         ("1 Q0 1 1 0.5 a\n", ("--top", "5"), "give --run"),

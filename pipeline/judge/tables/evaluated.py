@@ -52,7 +52,7 @@ RANKS = ("MedR", "MeanR", "tied queries")
 MORE = "-v: also intervals of the recalls, and ranks."
 SPREAD = "±: standard deviation over seeds of a system, whose means are shown."
 POOLS = "These pools differ in size: a smaller one is easier, so do not compare their recalls."
-NOTE = "In brackets: 95 % intervals, how much a number would vary with another sample of images."
+NOTE = "In brackets: 95 % intervals, how much a number would vary with another sample of"
 
 
 def to_text(results: Results) -> str:
@@ -78,7 +78,7 @@ def to_text(results: Results) -> str:
         lines += [wrapped(line), ""]
     lines += notes_on_pools(results)
     if _with_intervals(results):
-        lines.append(wrapped(NOTE))
+        lines.append(wrapped(f"{NOTE} {_sampled(results)}."))
     return "\n".join(lines).rstrip()
 
 
@@ -112,7 +112,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
     lines += notes_on_pools(results)
     if has_intervals:
-        lines.append(wrapped(f"{NOTE} {MORE}"))
+        lines.append(wrapped(f"{NOTE} {_sampled(results)}. {MORE}"))
     return "\n".join(lines).rstrip()
 
 
@@ -205,6 +205,14 @@ def _noted(results: Results) -> Iterator[str]:
         yield "every language: -v"
     if any("extended" in numbers for _, numbers in results):
         yield "extended judgements: -v"
+
+
+def _sampled(results: Results) -> str:
+    """What is drawn for an interval, in words."""
+    of_images = {_sides(numbers)[0] for _, numbers in results}
+    if of_images == {"candidate"}:
+        return "candidates, each with its queries"
+    return "images"
 
 
 def task(numbers: Mapping[str, Any], way: str) -> str:
@@ -316,8 +324,12 @@ def _of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
         if missing:
             share = f"{missing:,} of {queries:,} ({100 * missing / queries:.1f} %)"
             without = f"{share} without a right one, which counts as not found"
-        if missing == queries:
-            without += "; perhaps the ids of the run are written in another way than those of the judgements"
+        if "candidates_such_as" in lists:
+            of_run, of_judgements = lists["candidates_such_as"]
+            without += (
+                f"; perhaps its candidates, such as {of_run}, are written in another way than those of "
+                f"the judgements, such as {of_judgements}"
+            )
         yield f"{task(numbers, way)}: lists of up to {lists['longest']:,} candidates, {without}"
 
 

@@ -126,8 +126,8 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
             "5 0 10 good\n",
             "left out 1 of 1 row (a grade that is no number: 1); the first: row 1: 5 10 good",
         ),
-        ("5 0 10 1\n5 0 10 2\n", "image 10 and caption 5 are judged twice, 1 and 2; leave"),
-        ("5 0 10 2\n5 0 10 1\n", "image 10 and caption 5 are judged twice, 2 and 1; leave"),
+        ("5 0 10 1\n5 0 10 2\n", "different grades: row 1: 5 10 1 and row 2: 5 10 2; leave"),
+        ("5 0 10 2\n5 0 10 1\n", "different grades: row 1: 5 10 2 and row 2: 5 10 1; leave"),
         (
             "5 0 10 -9007199254740993\n",
             "its column grade holds whole numbers beyond 2^53, such as 9007199254740993",
@@ -136,7 +136,7 @@ def test_a_csv_without_grades_and_a_file_of_both_directions(tmp_path: Path) -> N
         ("image,caption\n10,5\ncaption:10,5\n", "row 2 pairs two of a kind: caption:10 5; name"),
         (
             "image,caption,grade\n10,5,1\n10,5,2\n30,7,1\n30,7,2\n",
-            "judged twice, 1 and 2, and 1 more pairs",
+            "row 3: 30 7 1 and row 4: 30 7 2, and 1 more pair;",
         ),
         ("5 0 10 1\n7 0 30 1e308\n", "row 2: the grade 1e+308 is above 1e+09"),
         (

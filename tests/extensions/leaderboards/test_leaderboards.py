@@ -176,9 +176,12 @@ ONE = {"a": 0.9, "b": 0.1}
         ({"q": {"image_3": 0.9, "caption_3": 0.1, "3": 0.5}}, {"q": "image_3"}, 100),
         ({"q": {"٣": 0.9, "3": 0.1}}, {"q": "3"}, 0),
         ({"q": {"": 0.9, "3": 0.1}}, {"q": ""}, 100),
+        ({"q": {"": 0.9, "\0": 0.1}}, {"q": "\0"}, 0),
+        # A column of numbers is written as floats where a row has none.
+        ({"q": {"5": 0.9, "3": 0.1}}, {"q": "5.0"}, 100),
     ],
 )
-def test_ids_of_a_tool_are_texts_as_they_stand(
+def test_ids_of_a_tool_are_their_exact_text(
     tmp_path: Path, run: dict[str, Any], judged: dict[str, str], recall: float
 ) -> None:
     path = tmp_path / "Made_predictions.json"
@@ -186,6 +189,21 @@ def test_ids_of_a_tool_are_texts_as_they_stand(
     qrels = tmp_path / "qrels.json"
     qrels.write_text(json.dumps({query: {right: 1} for query, right in judged.items()}))
     assert recall_at_1(str(path), Columns(judgements=qrels)) == recall
+
+
+def test_candidates_of_ids_written_in_another_way_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "Made_predictions.json"
+    run = {"q1": {"000000391895": 0.9}, "q2": {"000000522418": 0.8}}
+    path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": run}}))
+    qrels = tmp_path / "qrels.json"
+    for judged in ("391895", "000000391895"):
+        qrels.write_text(json.dumps({"q1": {judged: 1}, "q2": {"522418": 1}}))
+        system = open_system(str(path), Columns(judgements=qrels))
+        system = judge(system, Truth(qrels=qrels), None)
+        result = measured.measure(system, "all", "expected", SETTINGS.evaluate)
+        of_run = measured.of_lists(result)["t2i"]
+        is_shown = of_run.get("candidates_such_as") == ["000000391895", judged]
+        assert is_shown == (judged == "391895")
 
 
 def test_runs_of_uniir_have_a_column_more(tmp_path: Path) -> None:

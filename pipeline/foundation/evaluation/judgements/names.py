@@ -6,7 +6,8 @@
                                  them
 
 Without a manifest, an id of text becomes a number by its digest: the same text is the same id in
-every file. "07" is such a text and not 7: both may be candidates of one run.
+every file. "07" is such a text and not 7: both may be candidates of one run. "5.0" is 5: a column
+of numbers is written so where a row has none.
 """
 
 import hashlib
@@ -30,12 +31,14 @@ Column = npt.NDArray[Any]
 # What ids of text that are in no pool become.
 UNKNOWN = np.iinfo(np.int64).min
 PREFIX = re.compile(r"(image|caption)[:_-]?([0-9]+)")
-# Whole numbers as one writes them, with zeros before them, and with what pandas writes behind them
-# where another row has none.
+# A whole number as one writes it.
 NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# A whole number that may have zeros before it.
 PADDED = re.compile(r"-?[0-9]{1,19}")
-NAMELESS = "\0"  # a candidate of a tool may be called ""
+# A whole number in a column of floats.
 OF_FLOAT = re.compile(r"(0|-?[1-9][0-9]{0,14})\.0")
+# What a candidate of a tool that is called "" is digested as: a text that is no id.
+NAMELESS = "\0 the empty text as an id \0"
 PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)", re.IGNORECASE)
 
 
@@ -43,8 +46,8 @@ class Names:
     """Finds ids by how they are written, in a pool; None for one that is not known otherwise.
 
     files: reads the images' files in the pool's order, for ids of text alone; None where they are
-        not known. sided: whether the spelling of an id says its side; else every query is in the
-        place of a caption, and an id is a text as it stands.
+        not known. sided: whether the spelling of an id says its side; else every query counts as a
+        caption, and an id is its exact text.
     """
 
     def __init__(
@@ -87,6 +90,9 @@ class Names:
         """Find an id and its side."""
         if NUMBER.fullmatch(text):
             return _within_64_bits(text) or self._found(text)
+        of_float = OF_FLOAT.fullmatch(text)
+        if of_float:
+            return int(of_float[1]), EITHER
         if not self._is_sided:
             return self._found(text or NAMELESS)
         digits, side = _split(text)
@@ -96,9 +102,6 @@ class Names:
             return (UNKNOWN, side) if number is None else (number[0], side)
         if side != EITHER:
             return UNKNOWN, side
-        of_float = OF_FLOAT.fullmatch(text)
-        if of_float:
-            return int(of_float[1]), EITHER
         return self._found(text)
 
     def _found(self, text: str) -> tuple[int, int]:

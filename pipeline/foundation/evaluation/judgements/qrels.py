@@ -56,6 +56,7 @@ class Judgements:
     relevance: Relevance
     title: str  # What the file was recognised as
     left_out: dict[str, int] = field(default_factory=dict)  # Why rows were left out -> how many
+    example: str = ""  # The first candidate as the file writes it
 
 
 class _Pairs(NamedTuple):
@@ -79,14 +80,15 @@ def read(
             path, _of_folder(path, collection), "a folder of two JSON files, id: [ids]"
         )
     rows = Rows(path, QRELS, left_out=LeftOut("row", share))
-    by_image, by_caption = _pairs_by_direction(rows, collection, names or Names(collection))
+    names = names or Names(collection)
+    by_image, by_caption = _pairs_by_direction(rows, collection, names)
     owner = None
     if (collection.caption_image >= 0).any():
         owner = collection.caption_image
     images_ask = bool(by_image)
     captions_ask = bool(by_caption)
-    i2t, repeated_of_images = _positives(path, by_image, True, collection)
-    t2i, repeated_of_captions = _positives(path, by_caption, False, collection)
+    i2t, repeated_of_images = _positives(rows, by_image, True, collection, names)
+    t2i, repeated_of_captions = _positives(rows, by_caption, False, collection, names)
     if images_ask and captions_ask:
         relevance = Relevance.of_directions(i2t, t2i, owner)
     elif images_ask:
@@ -103,7 +105,7 @@ def read(
         notes.append(f"{rows_repeated} repeated with the same grade; one of each counts")
     for note in notes:
         warnings.warn(f"{path}: {note}", InputWarning, stacklevel=2)
-    return Judgements(path, relevance, rows.title, rows.left_out.counts)
+    return Judgements(path, relevance, rows.title, rows.left_out.counts, rows.example)
 
 
 def _pairs_by_direction(
@@ -191,7 +193,7 @@ def _pairs(
 
 
 def _positives(
-    path: Path, parts: list[_Pairs], by_image: bool, collection: Collection
+    rows: Rows, parts: list[_Pairs], by_image: bool, collection: Collection, names: Names
 ) -> tuple[Positives, int]:
     """Join one direction's right pairs and empty `parts`; also how many rows repeat others with the
     same grade.
@@ -217,12 +219,12 @@ def _positives(
             image, caption = caption, image
         more = ""
         if len(contradicting) > 1:
-            more = f", and {len(contradicting) - 1} more pairs"
-        image_id = collection.image_ids[image]
-        caption_id = collection.caption_ids[caption]
+            more = f", and {counted(len(contradicting) - 1, 'more pair')}"
+        shown = rows.of_pair(
+            int(collection.image_ids[image]), int(collection.caption_ids[caption]), names
+        )
         raise InputError(
-            f"{path}: image {image_id} and caption {caption_id} are judged twice, "
-            f"{grade[place - 1]:g} and {grade[place]:g}{more}; leave one of each"
+            f"{rows.path}: one pair is judged twice, with different grades: {shown}{more}; leave one of each"
         )
     if again.size:
         key = np.delete(key, again)

@@ -64,6 +64,7 @@ class Rows:
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out
     unanswered: list[str] = field(default_factory=list)  # Queries of a layout whose list is empty
+    example: str = ""  # The first candidate as the file writes it
 
     def tables(self) -> Iterator[tuple[Table, Ids]]:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
@@ -73,6 +74,9 @@ class Rows:
         expansion = Expansion(self.path)
         for table, numbers in tables:
             expansion.take(ROW * len(numbers))
+            if not self.example and len(numbers):
+                candidate = recognising.DOCUMENT if recognising.DOCUMENT in table else "image"
+                self.example = _text(table[candidate][0])
             yield table, numbers
         if not self.count:
             raise InputError(f"{self.path}: is empty, expected {self.kind.expected}")
@@ -381,6 +385,16 @@ class Rows:
         typed_columns.refuse_rounded(column, values, f"{self.path}: its column {name}")
         return values
 
+    def of_pair(self, image: int, caption: int, names: Names) -> str:
+        """The rows of one pair as the file writes them, for a message. Reads the file again."""
+        shown = []
+        for table, numbers in Rows(self.path, self.kind, self.parts).tables():
+            images, captions, _, _ = self.pairs(table, numbers, names)
+            is_pair = (images == image) & (captions == caption)
+            for row in np.flatnonzero(is_pair).tolist():
+                shown.append(f"row {numbers[row]}: {_texts(table, row)}")
+        return " and ".join(shown[:2])
+
     def leave_out(self, reason: str, table: Table, numbers: Ids, wrong: Marks) -> None:
         """Leave out the rows that are wrong."""
         for row in np.flatnonzero(wrong).tolist():
@@ -412,9 +426,13 @@ def _texts(table: Table, row: Any) -> str:
     texts = []
     for name in SHOWN:
         if name in table:
-            text = str(table[name][int(row)])
-            texts.append(ascii(text[:40])[1:-1])
+            texts.append(_text(table[name][int(row)]))
     return " ".join(texts)
+
+
+def _text(cell: Any) -> str:
+    """A cell as a message shows it."""
+    return ascii(str(cell)[:40])[1:-1]
 
 
 def _number(text: str) -> float:

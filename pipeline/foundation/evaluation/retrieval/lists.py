@@ -77,6 +77,8 @@ class Lists:
         self.unanswered: Ids = np.empty(0, np.int64)
         # Whether each list has every candidate of its query, see `FileSet`.
         self.are_whole = False
+        # A candidate as a file writes it, for messages; "" where there is none.
+        self.example = ""
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Refuse what needs every score, see `PerDirection.direction`.
@@ -104,6 +106,7 @@ class Lists:
             selected[way] = Listed(query[inside], candidate[inside], listed.score[inside])
         lists = Lists((len(images), len(captions)), selected, self.name, self.order)
         lists.are_whole = self.are_whole
+        lists.example = self.example
         return lists
 
     def reversed(self) -> "Lists":
@@ -114,7 +117,9 @@ class Lists:
         order = self.order._replace(
             falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
         )
-        return Lists(self.shape, negated, self.name, order)
+        lists = Lists(self.shape, negated, self.name, order)
+        lists.example = self.example
+        return lists
 
     def longest(self, direction: Direction) -> int:
         """The number of candidates in the longest list of a direction, the cut-off of the lists."""

@@ -131,11 +131,12 @@ def of_lists(result: Measured) -> dict[str, Any]:
         return {}
     described: dict[str, Any] = {}
     for way in lists.listed:
-        without_right = 0
-        for fold in metrics.ranks:
-            queries = fold.i2t if way == "i2t" else fold.t2i
-            without_right += int((queries.greater >= placements.NEVER).sum())
-        described[way] = {"longest": lists.longest(way), "without_right": without_right}
+        better = [getattr(fold, way).greater for fold in metrics.ranks]
+        is_missing = np.concatenate(better) >= placements.NEVER
+        described[way] = {"longest": lists.longest(way), "without_right": int(is_missing.sum())}
+        judgements = part.system.judgements
+        if is_missing.all() and lists.example and judgements is not None:
+            described[way]["candidates_such_as"] = [lists.example, judgements.example]
     return described
 
 

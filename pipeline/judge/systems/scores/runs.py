@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -53,6 +53,9 @@ class RunFile(NamedTuple):
     run: dict[Direction, Run]
     title: str  # what the file was recognised as
     unanswered: Ids  # the ids of queries whose list is there and empty
+    example: str  # the first candidate as the file writes it
+    # The rows of an image and a caption as the file writes them, for a message.
+    of_pair: Callable[[int, int], str]
 
 
 class Run(NamedTuple):
@@ -145,6 +148,10 @@ def read(
         of_captions.append(_part(Run(caption, image, score, rank), ~asks))
     unanswered, _ = names.of(np.array(rows.unanswered, np.str_))
     run: dict[Direction, Run] = {"i2t": _joined(of_images), "t2i": _joined(of_captions)}
+
+    def of_pair(image: int, caption: int) -> str:
+        return rows.of_pair(image, caption, names)
+
     is_of_ranks = rows.headless and "rank" not in rows.title and _are_ranks(run.values())
     has_no_score = rows.value == "" and not rows.headless
     if distance and (is_of_ranks or has_no_score):
@@ -155,8 +162,9 @@ def read(
         )
     if is_of_ranks:
         negated = {way: listed._replace(score=-listed.score) for way, listed in run.items()}
-        return RunFile(negated, rows.title.replace("score", "rank"), unanswered)
-    return RunFile(run, rows.title, unanswered)
+        title = rows.title.replace("score", "rank")
+        return RunFile(negated, title, unanswered, rows.example, of_pair)
+    return RunFile(run, rows.title, unanswered, rows.example, of_pair)
 
 
 def refuse_other_order(path: Path, table: Table) -> None:
@@ -231,15 +239,21 @@ def _are_ranks(parts: Iterable[Run]) -> bool:
     return bool(orders) and all(order.rises and order.are_places for order in orders)
 
 
-def lists(run: Mapping[Direction, Run], pool: Collection, name: str) -> Lists:
-    """The lists of a run within a pool, of the directions that have any. name: the file, for
-    messages.
+def lists(
+    run: Mapping[Direction, Run],
+    pool: Collection,
+    name: str,
+    of_pair: Callable[[int, int], str] | None = None,
+) -> Lists:
+    """The lists of a run within a pool, of the directions that have any.
+
+    name: the file, for messages. of_pair: its rows of an image and a caption, see `RunFile`.
     """
     listed: dict[Direction, Listed] = {}
     for way, asking, answering in WAYS:
         if way not in run or not len(run[way].query):
             continue
-        once = _once(run[way], name, asking, answering)
+        once = _once(run[way], name, asking, answering, of_pair)
         queries = pool.require(asking, once.query, name)
         candidates = pool.require(answering, once.candidate, name)
         listed[way] = Listed(queries, candidates, once.score)
@@ -264,7 +278,14 @@ def _known(rank: Floats | None) -> Floats | None:
     return rank
 
 
-def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
+def _once(
+    run: Run,
+    name: str,
+    asking: Side,
+    answering: Side,
+    of_pair: Callable[[int, int], str] | None,
+) -> Run:
+    """Each pair once, sorted by its query and its candidate, or a refusal."""
     unranked = np.flatnonzero(~np.isfinite(run.score))
     if unranked.size:
         row = unranked[0]
@@ -282,9 +303,12 @@ def _once(run: Run, name: str, asking: Side, answering: Side) -> Run:
     contradicting = again[score[again] != score[again - 1]]
     if contradicting.size:
         row = contradicting[0]
+        pair = {asking: int(query[row]), answering: int(candidate[row])}
+        shown = f"{answering} {pair[answering]} for {asking} {pair[asking]}"
+        if of_pair is not None:
+            shown = of_pair(pair["image"], pair["caption"])
         raise InputError(
-            f"{name}: lists {answering} {candidate[row]} twice for {asking} {query[row]}, with different "
-            "scores; leave one"
+            f"{name}: lists one candidate twice for one query, with different scores: {shown}; leave one"
         )
     if again.size:
         warnings.warn(

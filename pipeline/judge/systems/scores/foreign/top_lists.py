@@ -123,12 +123,14 @@ def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
     if known is not None:
         pool, names = known
         file = runs.read(path, names, columns.distance, parts)
-        return Scores(runs.lists(file.run, pool, str(path)), pool, True, file.title)
+        lists = runs.lists(file.run, pool, str(path), file.of_pair)
+        return Scores(lists, pool, True, file.title)
     of_anything = layout is not None or not runs.names_sides(path, parts)
     names = evaluation.judgements.names.Names(sided=layout is None)
     file = runs.read(path, names, columns.distance, parts)
     pool, has_ids = _pool(file.run, columns, path, names)
-    lists = runs.lists(file.run, pool, str(path))
+    lists = runs.lists(file.run, pool, str(path), file.of_pair)
+    lists.example = file.example
     lists.unanswered = np.flatnonzero(np.isin(pool.caption_ids, file.unanswered))
     lists.has_all_queries = layout is not None and layout.has_all_queries
     return Scores(lists, pool, has_ids, file.title, of_anything=of_anything, judgements=judgements)
