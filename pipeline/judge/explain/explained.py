@@ -341,7 +341,7 @@ def _hedge(explanation: Explanation) -> str:
 
 
 def _cannot_tell(explanation: Explanation) -> str:
-    """A warning where seeds or images are so few that nearly any number lies in the interval."""
+    """Warn where seeds or images are so few that the interval holds nearly any number."""
     few = []
     sampled = explanation.sampled[0]
     if len(sampled.seeds) == NO_SEEDS:

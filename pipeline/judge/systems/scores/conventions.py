@@ -99,7 +99,7 @@ class OfLists(Conventions):
     Attributes:
         at: Its metrics with a cutoff, by name.
         whole: Those without a cutoff.
-        separator: What stands between name and cutoff.
+        separator: The text between name and cutoff.
         cutoffs: Those that are printed where the user names no metric.
         level: The smallest grade of a right candidate.
         has_whole_grades: Whether it reads grades as whole numbers.
