@@ -96,9 +96,9 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(
     assert found["t2i"]["R@1"] == pytest.approx(100 / 6)
     assert found["t2i"]["MRR"] == pytest.approx(100 * 0.75 / 3)
     assert {*found["i2t"].values()} == {found["RSUM"], None} == {None}
-    row = pipeline(*given[:-1], "--markdown")[1].splitlines()[4]
-    assert row.startswith("| run | – | – | – | 16.7 |")
-    assert row.endswith("| – |")
+    header, _, row = pipeline(*given[:-1], "--markdown")[1].splitlines()[2:5]
+    assert header.startswith("| Method | Query → Candidate<br>R@1 |")
+    assert row == "| run | 16.7 | 33.3 | 33.3 |"
     assert found["queries"] == {"i2t": 0, "t2i": 3}
 
 

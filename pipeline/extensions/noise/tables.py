@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics import Statistic
-from pipeline.foundation.evaluation.metrics.base import TASKS, flat
+from pipeline.foundation.evaluation.metrics.base import flat
 from pipeline.foundation.evaluation.statistics.noise import factors
 from pipeline.foundation.parts.errors import counted
 from pipeline.foundation.parts.wrapping import printable, wrapped
-from pipeline.judge.tables import compared, latex, markdown, text
+from pipeline.judge.tables import compared, evaluated, latex, markdown, text
 from pipeline.judge.tables.table import MISSING, Cell, Note, Panel, Table, grid, number
 
 # The noise of one pool, as plain JSON values.
@@ -38,7 +38,7 @@ def to_text(pools: Sequence[Pool]) -> str:
     """Write text tables of each pool for a terminal."""
     lines = [wrapped(f"{_sized(pools[0])}: {', '.join(pools[0]['runs'])}"), ""]
     notes = []
-    for panel in _panels(pools, str):
+    for panel in _panels(pools, lambda pool, statistic: str(statistic)):
         lines += text.to_text(panel)
         notes += [wrapped(note.text) for note in panel.notes]
     return "\n".join([*lines, *notes])
@@ -65,7 +65,7 @@ def to_latex(pools: Sequence[Pool]) -> str:
 WRITERS = {"text": to_text, "markdown": to_markdown, "latex": to_latex}
 
 
-def _panels(pools: Sequence[Pool], titled: Callable[[Statistic], str]) -> list[Panel]:
+def _panels(pools: Sequence[Pool], titled: Callable[[Pool, Statistic], str]) -> list[Panel]:
     """The numbers of all pools, and how many queries' ranks move, each with how to read it."""
     numbers: dict[str, list[list[str | Cell]]] = {}
     ranks: dict[str, list[list[str | Cell]]] = {}
@@ -75,9 +75,10 @@ def _panels(pools: Sequence[Pool], titled: Callable[[Statistic], str]) -> list[P
         of_ranks = ranks.setdefault(title, [])
         for statistic, value in flat(_numbers(pool)).items():
             if statistic.metric == "moved":
-                of_ranks.append(_of_ranks(TASKS[statistic.direction], value))
+                task = evaluated.task(pool, statistic.direction)
+                of_ranks.append(_of_ranks(task, value))
             else:
-                of_numbers.append([titled(statistic), *_of_number(value)])
+                of_numbers.append([titled(pool, statistic), *_of_number(value)])
     of_spread = replace(grid(OF_NUMBERS, numbers), notes=tuple(map(Note, _notes(pools))))
     of_moves = replace(grid(OF_RANKS, ranks), notes=(Note(MOVES),))
     return [of_spread, of_moves]
@@ -93,10 +94,10 @@ def _described(pool: Pool) -> Pool:
     return {name: value for name, value in pool.items() if value is not None}
 
 
-def _title(statistic: Statistic) -> str:
+def _title(pool: Pool, statistic: Statistic) -> str:
     if not statistic.direction:
         return statistic.metric
-    return f"{TASKS[statistic.direction]}, {statistic.metric}"
+    return f"{evaluated.task(pool, statistic.direction)}, {statistic.metric}"
 
 
 def _of_number(value: Mapping[str, Any]) -> list[Cell]:

@@ -1,13 +1,14 @@
 """What `pipeline evaluate` prints: results as text."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from statistics import fmean, stdev
 from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.metrics.base import (
+    RSUM,
     STATISTICS,
     TASKS,
     Statistic,
@@ -20,6 +21,7 @@ from pipeline.foundation.evaluation.statistics.intervals import of_mean
 from pipeline.foundation.files.left_out import by_reason
 from pipeline.foundation.parts.errors import counted, sized
 from pipeline.foundation.parts.wrapping import wrapped
+from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS
 from pipeline.judge.tables import text
 from pipeline.judge.tables.bold import NEVER_BOLD, Contender, Emphasis
 from pipeline.judge.tables.table import (
@@ -84,7 +86,7 @@ def to_text(results: Results) -> str:
 
 def to_table(results: Results, strong: text.Strong = str, width: int | None = None) -> str:
     """Write one text table for each split, pool and protocol: a row for each system, the largest
-    RSUM first.
+    sum of recalls first.
 
     strong: writes a bold number; what is bold is not said where it is `str`, which shows nothing.
     width: the terminal's, None for any.
@@ -97,7 +99,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     has_intervals = False
     for pool_title, results_of_pool in pools.items():
         systems = over_seeds(results_of_pool)
-        systems.sort(key=lambda result: result[1]["RSUM"] or 0, reverse=True)
+        systems.sort(key=lambda result: _sum_of_recalls(result[1]), reverse=True)
         lines.append(wrapped(pool_title[:1].upper() + pool_title[1:]))
         panel = _panel(systems)
         lines += text.to_text(panel, strong, width)
@@ -114,6 +116,11 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
     if has_intervals:
         lines.append(wrapped(f"{NOTE} {_sampled(results)}. {MORE}"))
     return "\n".join(lines).rstrip()
+
+
+def _sum_of_recalls(numbers: Mapping[str, Any]) -> float:
+    """The sum of the recalls that there are, by which systems are sorted."""
+    return sum(numbers[way][recall] for way in directions(numbers) for recall in RECALLS)
 
 
 def _has_intervals(panel: Panel) -> bool:
@@ -137,14 +144,18 @@ def _remarks_have_intervals(numbers: Mapping[str, Any]) -> bool:
 def _panel(results: Results) -> Panel:
     """A row for each system, with notes on what is bold."""
     columns = [Column("system", kind="text")]
-    for way in DIRECTIONS:
-        heading = task(results[0][1], way)
-        columns += [Column(recall, (heading,)) for recall in RECALLS]
-    columns.append(Column("RSUM"))
+    shown_statistics = measured_by(results)
+    for statistic in shown_statistics:
+        headings: tuple[str, ...] = ()
+        if statistic.direction:
+            headings = (task(results[0][1], statistic.direction),)
+        columns.append(Column(statistic.metric, headings))
     contenders = [contender(numbers) for _, numbers in results]
-    cells = [[Cell(system), *_numbers(numbers)] for system, numbers in results]
+    cells = []
+    for name, numbers in results:
+        cells.append([Cell(name), *_numbers(numbers, shown_statistics)])
     emphasis = Emphasis()
-    for place, statistic in enumerate(STATISTICS, start=1):
+    for place, statistic in enumerate(shown_statistics, start=1):
         competing = {}
         tested = {}
         for row, system in enumerate(contenders):
@@ -171,14 +182,27 @@ def contender(numbers: Mapping[str, Any]) -> Contender:
     return known
 
 
-def _numbers(numbers: Mapping[str, Any]) -> list[Cell]:
+def measured_by(results: Results) -> list[Statistic]:
+    """The recalls and RSUM that any of the systems has: runs may rank one direction alone."""
+    measured = []
+    for statistic in STATISTICS:
+        if any(at(numbers, statistic) is not None for _, numbers in results):
+            measured.append(statistic)
+    return measured
+
+
+def _numbers(numbers: Mapping[str, Any], shown: Iterable[Statistic]) -> list[Cell]:
     """The cells of a system's recalls and RSUM."""
-    spread = numbers.get("spread", {})
     cells = []
-    for way in DIRECTIONS:
-        for recall in RECALLS:
-            cells.append(_cell(numbers[way][recall], None, spread.get(way, {}).get(recall)))
-    return [*cells, _rsum(numbers)]
+    for statistic in shown:
+        if statistic == RSUM:
+            cells.append(_rsum(numbers))
+            continue
+        spread = None
+        if "spread" in numbers:
+            spread = at(numbers["spread"], statistic)
+        cells.append(_cell(at(numbers, statistic), None, spread))
+    return cells
 
 
 def _noted(results: Results) -> Iterator[str]:
@@ -209,15 +233,14 @@ def _noted(results: Results) -> Iterator[str]:
 
 def _sampled(results: Results) -> str:
     """What is drawn for an interval, in words."""
-    of_images = {_sides(numbers)[0] for _, numbers in results}
-    if of_images == {"candidate"}:
-        return "candidates, each with its queries"
-    return "images"
+    if any(are_images(numbers) for _, numbers in results):
+        return "images"
+    return "queries"
 
 
 def task(numbers: Mapping[str, Any], way: str) -> str:
     """A direction in words: "caption → image", or "query → candidate" of a run of anything."""
-    of_images, of_captions = _sides(numbers)
+    of_images, of_captions = sides(numbers)
     if way == "i2t":
         return f"{of_images} → {of_captions}"
     return f"{of_captions} → {of_images}"
@@ -225,13 +248,18 @@ def task(numbers: Mapping[str, Any], way: str) -> str:
 
 def _pool_size(numbers: Mapping[str, Any]) -> str:
     """How many images and captions there are, or candidates and queries."""
-    return sized(numbers["images"], numbers["captions"], *_sides(numbers))
+    return sized(numbers["images"], numbers["captions"], *sides(numbers))
 
 
-def _sides(numbers: Mapping[str, Any]) -> Sequence[str]:
+def sides(numbers: Mapping[str, Any]) -> Sequence[str]:
     """What rows and columns are called."""
-    sides: Sequence[str] = numbers.get("sides", ("image", "caption"))
-    return sides
+    named: Sequence[str] = numbers.get("sides", IMAGES_AND_CAPTIONS)
+    return named
+
+
+def are_images(numbers: Mapping[str, Any]) -> bool:
+    """Whether rows are images and columns captions, not candidates and queries of anything."""
+    return tuple(sides(numbers)) == IMAGES_AND_CAPTIONS
 
 
 def directions(numbers: Mapping[str, Any]) -> list[str]:
@@ -379,7 +407,7 @@ def _metrics(
     queries = numbers.get("queries", {})
     judged = numbers.get("relevance", {})
     if 0 in queries.values() or "digest" in judged:
-        counts = [f"{task(numbers, way)} {count}" for way, count in queries.items()]
+        counts = [f"{task(numbers, way)} {queries[way]}" for way in directions(numbers)]
         yield f"judged queries: {', '.join(counts)}"
     if judged:
         of_images = judged["pairs"]["i2t"]

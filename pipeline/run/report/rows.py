@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.base import STATISTICS, at
+from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, at
 from pipeline.foundation.evaluation.statistics import LETTERS
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.tables import evaluated, named_rows, text
@@ -62,6 +62,8 @@ def table(results: Results, beside: str | None = None, shows_bold: bool = True) 
             test_set = published_benchmark.test_set
             data_set = f"{names.NAMES['test_sets'].get(test_set, beside)}, {title}"
         columns = replace(SHEET.columns, blocks=((test_set, ""),))
+        if not published_benchmark:
+            columns = _of_measured(columns, results_of_pool)
         rule = replace(SHEET.emphasis, is_said=shows_bold)
         sheet = replace(SHEET, data=data_set, columns=columns, emphasis=rule)
         rows = []
@@ -100,6 +102,19 @@ def to_text(table: Table, strong: text.Strong = str) -> str:
         # Marks are not shown, so their notes are not either.
         lines_of_panels += [wrapped(note.text, "  ") for note in panel.notes if not note.mark]
     return "\n".join(lines_of_panels)
+
+
+def _of_measured(columns: TableColumns, results: Results) -> TableColumns:
+    """The columns of the directions that are measured, in the words of the pool."""
+    measured = evaluated.measured_by(results)
+    directions = []
+    for way, heading in columns.directions:
+        if way not in {statistic.direction for statistic in measured}:
+            continue
+        if not evaluated.are_images(results[0][1]):
+            heading = evaluated.task(results[0][1], way).title()
+        directions.append((way, heading))
+    return replace(columns, directions=tuple(directions), rsum=RSUM in measured)
 
 
 def _cells(key: str, numbers: Mapping[str, Any]) -> dict[MetricKey, Cell]:

@@ -85,5 +85,5 @@ def test_a_batch_norm_is_refused_or_fixed(job: TuningJob, tmp_path: Path) -> Non
     for name, gradient in whole.items():
         scale = max(1.0, float(gradient.abs().max()))
         torch.testing.assert_close(
-            pieces[name] / scale, gradient / scale, atol=2e-6, rtol=0, msg=name
+            pieces[name] / scale, gradient / scale, atol=1e-5, rtol=0, msg=name
         )
