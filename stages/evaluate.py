@@ -75,7 +75,9 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     rows = _rows(paths, settings, options.files)
     if len(rows) > 1:
         _refuse_for_seeds(options)
-    is_untitled = options.output == "text" and not options.beside and len(rows) == 1
+    is_untitled = (
+        options.output == "text" and not options.beside and not options.catalogue and len(rows) == 1
+    )
 
     shown = []
     tables = []
@@ -123,7 +125,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 measured.write_query_tables(options.per_query, tables)
         say_notes(notes_on_systems)
         is_table = len(shown) > 1
-        print_numbers(shown, options.output, settings, options.beside, is_table)
+        print_numbers(shown, options.output, settings, options.beside, is_table, options.catalogue)
         unwritten.refuse()
 
 

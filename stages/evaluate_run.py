@@ -79,9 +79,9 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
         for by, numbers in entry.numbers.items():
             contender = Contender((ImageHits(entry.hits[by]),), entry.made.competes)
             rows.append((name, described | numbers | {"contender": contender}))
-    print_numbers(rows, options.output, settings)
+    print_numbers(rows, options.output, settings, catalogue=options.catalogue)
     unwritten.refuse()
-    if options.output in ("text", "verbose"):
+    if options.output in ("text", "verbose") and not options.catalogue:
         say(f"{paths.metrics}: {counted(len(entries), 'system')}", err=False)
 
 

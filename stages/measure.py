@@ -27,6 +27,7 @@ from stages.progress import Progress, say
 if TYPE_CHECKING:
     from pipeline.foundation.manifest import Manifest
     from pipeline.foundation.settings import AnySettings
+    from pipeline.judge.tables.catalogues import Catalogue
     from pipeline.judge.tables.text import Strong
     from pipeline.run.provenance.results import EvaluateRequest
 
@@ -192,6 +193,7 @@ def print_numbers(
     settings: AnySettings,
     beside: str | None = None,
     is_table: bool = True,
+    catalogue: Catalogue | None = None,
 ) -> None:
     """Print results, a list of systems and protocols.
 
@@ -201,17 +203,16 @@ def print_numbers(
         settings: Those of typesetting.
         beside: The benchmark whose published rows are printed above them.
         is_table: Whether text is one table of all systems.
+        catalogue: The form of a catalogue in which they are printed instead.
     """
-    if output == "text" and is_table and not beside:
+    if catalogue is not None:
+        text = catalogue.text(results)
+    elif output == "text" and is_table and not beside:
         text = evaluated.to_table(results, _strong(), terminal.width(sys.stdout))
     elif output in ("text", "verbose") and not beside:
         text = evaluated.to_text(results)
     elif output == "json":
         text = _json(results)
-    elif output == "model-index":
-        from pipeline.judge.tables import model_index
-
-        text = model_index.to_yaml(results)
     else:
         text = _rows(results, output, settings, beside)
     terminal.echo(text)

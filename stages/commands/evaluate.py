@@ -11,11 +11,12 @@ import click
 from pipeline.foundation.parts.errors import InputError
 from stages import declared, measuring, options
 from stages.arguments import Source
-from stages.values import OutputPath
+from stages.values import OutputPath, PartName
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
     from pipeline.judge.systems.scores.judged import Columns, Truth
+    from pipeline.judge.tables.catalogues import Catalogue
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
 OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
@@ -38,6 +39,44 @@ named_files = declared.Group(
         metavar="FILE",
         shell_complete=options.names("scored"),
         help="Same as FILE.",
+    ),
+)
+
+
+def _catalogue(export: str | None, about: tuple[str, ...]) -> "Catalogue | None":
+    said: dict[str, str] = {}
+    for pair in about:
+        key, equals, value = pair.partition("=")
+        if not key or not equals or not value.strip():
+            raise InputError(f"--about {pair[:60]}: expected KEY=VALUE, such as model=OWNER/NAME")
+        if key in said:
+            raise InputError(f"--about {key} is given twice; give it once")
+        said[key] = value.strip()
+    if export is None:
+        if said:
+            raise InputError("--about says of what --export FORM writes; give --export")
+        return None
+    from pipeline.judge.tables.catalogues import of_form
+
+    return of_form(export, said)
+
+
+# How a catalogue of evaluations reads numbers; the command takes `catalogue`.
+exported = declared.Group(
+    "catalogue",
+    _catalogue,
+    click.option(
+        "--export",
+        type=PartName("catalogues"),
+        help="Print the file that a catalogue of evaluations reads: the head of a model card, a record of Every Eval "
+        "Ever, or a number of a benchmark's leaderboard on Hugging Face.",
+    ),
+    click.option(
+        "--about",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="What --export asks for and scores do not say, such as model=OWNER/NAME; an unknown key lists all. May be "
+        "given several times.",
     ),
 )
 
@@ -210,9 +249,9 @@ class EvaluateOptions(declared.Options):
             markdown="these rows in Markdown",
             csv="these rows as CSV",
             json="JSON, with everything that was measured",
-            model_index="the model-index of a model card on Hugging Face",
         ),
     ] = "text"
+    catalogue: Annotated["Catalogue | None", exported, OF_OWN_NUMBERS] = None
     beside: Annotated[
         str | None,
         click.option(
@@ -247,8 +286,18 @@ class EvaluateOptions(declared.Options):
             declared.refuse_shipped()
         if self.beside and self.output == "verbose":
             raise InputError("--verbose prints no published rows; leave it or --beside out")
+        if self.catalogue:
+            self._check_catalogue()
         if len(self.files) != 1:
             self.refuse(OF_ONE_FILE)
+
+    def _check_catalogue(self) -> None:
+        """Refuse other ways to print."""
+        other = self.output
+        if self.beside:
+            other = "beside"
+        if other != "text":
+            raise InputError(f"--export and --{other} are two ways to print; give one")
 
     def _check_tool(self) -> None:
         """Refuse what a tool's own numbers do not have."""

@@ -25,7 +25,6 @@ from pipeline.judge.tables import (
     html,
     latex,
     markdown,
-    model_index,
     text as plain_text,
 )
 from pipeline.judge.tables.table import Cell, Note, RowGroup, Table, grid
@@ -103,7 +102,7 @@ def test_names_of_systems_are_escaped_in_every_output(tmp_path: Path) -> None:
     scores = np.eye(6) + np.random.default_rng(0).random((6, 6))
     numbers = evaluate(scores, np.arange(6)).as_dict() | {"dataset": HOSTILE, "split": "test"}
     results: evaluated.Results = [(HOSTILE, numbers), (f"{HOSTILE}2", numbers)]
-    for write in (evaluated.to_text, evaluated.to_table, model_index.to_yaml):
+    for write in (evaluated.to_text, evaluated.to_table):
         written = write(results)
         assert "Evil" in written, write
         assert obeyed(written) == [], write

@@ -1,6 +1,4 @@
-"""What other catalogues read: a manifest in Croissant, numbers as the model-index of a model
-card.
-"""
+"""What catalogues of data sets read: manifests and stores in Croissant."""
 
 from __future__ import annotations
 
@@ -13,8 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as parquet
 import pytest
-import yaml
-from huggingface_hub.repocard_data import model_index_to_eval_results
 
 from pipeline.foundation.manifest import Manifest
 from pipeline.make.features.store import FeatureStore
@@ -122,48 +118,3 @@ def test_a_store_in_croissant_names_its_files_and_what_made_them(
         assert type(value) is {"sc:Integer": int, "sc:Text": str}[each["dataType"]]
     assert captions["@id"] == "captions"
     assert "leave out --split" in refused(*export, "--split", "val")
-
-
-def test_numbers_as_the_model_index_of_a_card(pipeline: Any, corpus: Path) -> None:
-    pipeline(
-        "manifest",
-        "mine",
-        "--images",
-        str(corpus / "images"),
-        "--annotations",
-        str(corpus / "dataset_sample.json"),
-    )
-    rows = parquet.read_table("data/mine.parquet").to_pandas().query("split == 'test'")
-    images = rows["image_id"].nunique()
-    np.save(
-        "ours.npy", np.random.default_rng(0).standard_normal((images, len(rows))).astype(np.float32)
-    )
-    manifest = ("ours.npy", "--manifest", "data/mine.parquet")
-    card = pipeline("evaluate", *manifest, "--model-index")[1]
-    start, text, end = card.split("---\n") if card.endswith("---\n") else ("?", "", "")
-    assert (start, end) == ("", "")
-    name, results = model_index_to_eval_results(yaml.safe_load(text)["model-index"])
-    (measured,) = json.loads(pipeline("evaluate", *manifest, "--json")[1])
-    values = {
-        f"{way} {metric}": value
-        for way in ("i2t", "t2i")
-        for metric, value in measured[way].items()
-    }
-    values["RSUM"] = measured["RSUM"]
-    assert name == "ours"
-    assert {each.metric_name: each.metric_value for each in results} == {
-        key: value for key, value in values.items() if "R@" in key or key == "RSUM"
-    }
-    assert {(each.dataset_type, each.dataset_split, each.task_type) for each in results} == {
-        ("mine", "test", "image-text-retrieval")
-    }
-    recall = next(each for each in results if each.metric_name == "t2i R@5")
-    lower, upper = measured["interval"]["t2i"]["R@5"]
-    said = recall.metric_args["confidence_interval"]
-    assert (said["lower"], said["upper"], said["confidence_level"]) == (lower, upper, 0.95)
-    assert said["method"].startswith("Wilson's score interval")
-    counts = [recall.metric_args[name] for name in ("unit", "queries", "images")]
-    assert counts == ["percent", len(rows), images]
-    total = next(each for each in results if each.metric_name == "RSUM")
-    assert total.metric_args["queries"] == images + len(rows)
-    assert "give its --manifest" in pipeline("evaluate", "ours.npy", "--model-index")[2]

@@ -8,6 +8,7 @@ from pipeline.foundation.parts.lazy import LookupTable
 TABLES: LookupTable[LookupTable[Any]] = LookupTable(
     {
         "caption_inputs": "pipeline.foundation.manifest.caption_inputs:CAPTION_INPUTS",
+        "catalogues": "pipeline.judge.tables.catalogues:CATALOGUES",
         "dual_encoders": "pipeline.make.dual_encoders:DUAL_ENCODERS",
         "exporters": "pipeline.make.training.exporters:EXPORTERS",
         "extractors": "pipeline.make.features.extractors:ENGINES",

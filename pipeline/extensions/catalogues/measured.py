@@ -1,0 +1,122 @@
+"""The numbers of a result one by one, each with its interval, how that was computed, and of how
+many queries it is.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from pipeline.foundation.evaluation.metrics import parse
+from pipeline.foundation.evaluation.metrics.base import (
+    CONFIDENCE,
+    TASKS,
+    Metric,
+    Statistic,
+    at,
+    flat,
+)
+from pipeline.foundation.parts.errors import InputError, few
+from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.tables.evaluated import Results
+
+# What computed them.
+LIBRARY = "vse-pipeline"
+DRAWN = "images drawn with all their captions"
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number; its interval is None where there is none."""
+
+    statistic: Statistic
+    value: float
+    interval: tuple[float, float] | None
+    queries: int
+
+    @property
+    def metric(self) -> Metric:
+        """What it measures."""
+        return parse(self.statistic.metric)
+
+    @property
+    def unit(self) -> str:
+        """What it is counted in: that of a sum of percentages is points."""
+        if not self.metric.is_share:
+            return "rank"
+        if self.metric.most > 1:
+            return "points"
+        return "percent"
+
+    @property
+    def confidence_interval(self) -> dict[str, Any] | None:
+        """Its interval by the names that catalogues have for it."""
+        if self.interval is None:
+            return None
+        lower, upper = self.interval
+        return {
+            "lower": lower,
+            "upper": upper,
+            "confidence_level": CONFIDENCE,
+            "method": _method(self.metric),
+        }
+
+
+def _method(metric: Metric) -> str:
+    """How the interval of a metric is computed, see `pipeline.foundation.evaluation.statistics`."""
+    if metric.is_median:
+        return f"percentile bootstrap, {DRAWN}"
+    if not metric.is_share:
+        return f"Student's t over images, {DRAWN}"
+    of_sum = ""
+    if metric.most > 1:
+        of_sum = f" of the share of {100 * metric.most:g}"
+    return (
+        f"Wilson's score interval{of_sum} for the effective number of queries, with Student's t, "
+        f"{DRAWN}"
+    )
+
+
+def numbers_of(result: Mapping[str, Any]) -> Iterator[Number]:
+    """What was measured of the whole pool; without what is not known or infinite."""
+    intervals = flat(result.get("interval", {}))
+    statistics = [Statistic(way, metric) for way in TASKS for metric in result.get(way, {})]
+    # Beside what is not measured in a direction there are sizes and rules.
+    statistics += [statistic for statistic in intervals if not statistic.direction]
+    for statistic in statistics:
+        value = at(result, statistic)
+        if value is None or not math.isfinite(value):
+            continue
+        interval = intervals.get(statistic)
+        if interval is not None and not all(map(math.isfinite, interval)):
+            interval = None
+        queries = sum(result["queries"].values())
+        if statistic.direction:
+            queries = result["queries"][statistic.direction]
+        yield Number(statistic, value, interval, queries)
+
+
+def require_one_model(results: Results, form: str) -> None:
+    """Check that all numbers are of one system."""
+    names = list(dict.fromkeys(printable(name) for name, _ in results))
+    if len(names) > 1 or any(result.get("series") for _, result in results):
+        raise InputError(
+            f"--export {form} is of one model, and these numbers are of {few(names)}: name one FILE alone"
+        )
+
+
+def dataset_of(name: str, result: Mapping[str, Any], on_hub: str) -> str:
+    """The name of the data set of a result: its own, or the last part of that on Hugging Face."""
+    known = result.get("dataset") or on_hub.rpartition("/")[2]
+    if not known:
+        raise InputError(
+            f"{name}: the form names the data set, which is not known of these scores; give its --manifest, or "
+            "--about dataset=OWNER/NAME"
+        )
+    return printable(known)
+
+
+def library_version() -> str:
+    """The version of this library."""
+    return version(LIBRARY)
