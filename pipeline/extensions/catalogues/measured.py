@@ -100,7 +100,9 @@ def numbers_of(result: Mapping[str, Any]) -> Iterator[Number]:
 def require_one_model(results: Results, form: str) -> None:
     """Check that all numbers are of one system."""
     names = list(dict.fromkeys(printable(name) for name, _ in results))
-    if len(names) > 1 or any(result.get("series") for _, result in results):
+    measured = {(name, result["protocol"]) for name, result in results}
+    # Seeds in several folders may have one name.
+    if len(names) > 1 or len(measured) < len(results):
         raise InputError(
             f"--export {form} is of one model, and these numbers are of {few(names)}: name one FILE alone"
         )

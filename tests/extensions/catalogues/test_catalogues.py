@@ -235,13 +235,15 @@ def test_what_is_missing_or_meant_otherwise_is_one_line(
 def test_a_file_of_one_model_takes_no_other(
     pipeline: Any, form: str, about: dict[str, str]
 ) -> None:
-    Path("other.npy").write_bytes(Path("sims.npy").read_bytes())
+    Path("again").mkdir()
+    Path("again/sims.npy").write_bytes(Path("sims.npy").read_bytes())
     said = []
     for key, value in about.items():
         said += ["--about", f"{key}={value}"]
-    code, _, err = pipeline("evaluate", "sims.npy", "other.npy", "--export", form, *said)
-    assert code == 2
-    assert "name one FILE alone" in err
+    for files in (("sims.npy", "B=sims.npy"), ("sims.npy,again/sims.npy",)):
+        code, _, err = pipeline("evaluate", *files, "--export", form, *said)
+        assert code == 2
+        assert "name one FILE alone" in err
 
 
 @pytest.mark.parametrize(
@@ -250,6 +252,8 @@ def test_a_file_of_one_model_takes_no_other(
         ("model-index", {}),
         ("every-eval-ever", {**FOR_EVERY_EVAL_EVER, "organisation": HOSTILE}),
         ("eval-results", {**FOR_EVAL_RESULTS, "task_id": HOSTILE}),
+        ("eval-results", {**FOR_EVAL_RESULTS, "url": f"https://{HOSTILE}"}),
+        ("eval-results", {**FOR_EVAL_RESULTS, "date": "2026-11-29\x1b10:30"}),
     ],
 )
 def test_what_a_terminal_would_obey_is_escaped(form: str, about: dict[str, str]) -> None:
