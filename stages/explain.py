@@ -85,7 +85,7 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
 
         found = search(splits, base, chosen, numbers, options.most, reach, row)
     notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
-    of_file = results_file.queries(Path(options.published))
+    of_file = results_file.queries(options.published)
     if of_file is not None and of_file not in measured.queries.values():
         asked = max(measured.queries.values())
         notes.append(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pipeline.foundation.evaluation.metrics import Metric, Statistic, parse
 from pipeline.foundation.evaluation.metrics.spelt import spelt
-from pipeline.foundation.parts.errors import InputError, refusing
+from pipeline.foundation.parts.errors import InputError, refusing, similar
 from pipeline.judge.systems.scores.foreign import results_file
 from pipeline.judge.tables import named_rows, published
 from pipeline.judge.tables.published import PublishedRow
@@ -105,20 +105,19 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
 
     text: "R@1=58.4", several with commas between, "i2t_R@1=58.4,RSUM=500.2"; or a published row by
         its benchmark and words of its name, "flickr30k:VSE∞ RG bert", see `named_rows`; or a file
-        of results, see `results_file`.
+        of results, FILE:SUBSET:SPLIT of several, see `results_file`.
     """
-    if "=" in text:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        _refuse_decimal_comma(parts)
-        return _checked(list(map(_one, parts))), None
-    results_of_file = results_file.published(Path(text))
+    results_of_file = results_file.published(text)
     if results_of_file:
-        return read(results_of_file)
-    is_benchmark = text.strip().lower() in named_rows.BENCHMARKS
-    if ":" not in text and not is_benchmark:
+        return _typed(results_of_file), None
+    if "=" in text:
+        return _typed(text), None
+    first = text.partition(":")[0].strip()
+    is_benchmark = first.lower() in named_rows.BENCHMARKS
+    if Path(first).suffix or not (":" in text or is_benchmark):
         raise InputError(
-            f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, or a "
-            f"published row such as {named_rows.EXAMPLE}"
+            f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, a "
+            f"file of results, or a published row such as {named_rows.EXAMPLE}{similar(Path(first))}"
         )
     row = named_rows.one(text, "--published")
     numbers = []
@@ -127,6 +126,13 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         if printed_number is not None:
             numbers.append(Printed(parse(statistic.metric), statistic.direction, printed_number))
     return _checked(numbers), row
+
+
+def _typed(text: str) -> list[Printed]:
+    """Read NAME=NUMBER with commas between."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    _refuse_decimal_comma(parts)
+    return _checked(list(map(_one, parts)))
 
 
 def _refuse_decimal_comma(parts: Sequence[str]) -> None:

@@ -25,10 +25,12 @@ NAME = re.compile(
     rf"(?:(?:val|test)[_/])?(?:(?P<way>{'|'.join(DIRECTIONS)})[ _./:-]*)?(?P<metric>[@a-z].*)",
     re.IGNORECASE,
 )
-# A recall as other tools write it: r1, R1, recall@5, Recall_10, mteb's hit_rate_at_5, MMEB's hit@5.
-# It is a hit of any right candidate, as in all papers; mteb's recall_at_5 is none.
+# A recall as other tools write it: r1, R1, recall@5, Recall_10, mteb's hit_rate_at_5, which was
+# cv_recall_at_5, MMEB's hit@5. It is a hit of any right candidate, as in all papers; mteb's
+# recall_at_5 is none.
 RECALL = re.compile(
-    r"(?:(?:r|recall)[@_ ]?|@|(?:hit|hit_rate|accuracy)(?:@|_at_))(\d{1,9})", re.IGNORECASE
+    r"(?:(?:r|recall)[@_ ]?|@|(?:hit|hit_rate|cv_recall|accuracy)(?:@|_at_))(\d{1,9})",
+    re.IGNORECASE,
 )
 
 
