@@ -34,7 +34,7 @@ class ExplainOptions(declared.Options):
             metavar="NUMBERS",
             required=True,
             help="The numbers to explain: R@1=58.4, several as i2t_R@1=58.4,t2i_R@1=37.8,RSUM=500.2, a file of "
-            "results that has such names, or a published row as --beside of `evaluate` names it: "
+            "results that has such names (of several FILE:SUBSET:SPLIT, FILE:EPOCH), or a published row as --beside of `evaluate` names it: "
             "'flickr30k:VSE∞ RG bert'.",
         ),
     ]

@@ -4,6 +4,7 @@ of plain NumPy on what was written.
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -461,6 +462,27 @@ def test_keys_come_in_any_order(tmp_path: Path) -> None:
         {"label_name": ["a"], "cand_names": ["b"]},
     ):
         assert Labels.recognises(json.dumps(line))
+
+
+def test_a_form_is_recognised_behind_a_long_text_and_packed(tmp_path: Path) -> None:
+    """ViDoRe's ids of queries are their texts."""
+    texts = ["a page " * 5000, "b"]
+    answers = tmp_path / "qrels.json.gz"
+    right = json.dumps({text: {"a": 1} for text in texts})
+    answers.write_bytes(gzip.compress(right.encode()))
+    scores = dict(zip(texts, [{"a": 0.9, "b": 0.1}, {"a": 0.2, "b": 0.7}], strict=True))
+    lines = []
+    for text, row in scores.items():
+        results = [{"corpus_id": each, "score": score} for each, score in row.items()]
+        lines.append({"query": text, "query_id": text, "results": results})
+    forms = {
+        "mteb.json": json.dumps({"default": {"test": scores}}),
+        "sentence_transformers.jsonl": "\n".join(map(json.dumps, lines)),
+    }
+    for name, content in forms.items():
+        path = tmp_path / f"{name}.gz"
+        path.write_bytes(gzip.compress(content.encode()))
+        assert recall_at_1(str(path), Columns(judgements=answers)) == 50
 
 
 def test_grades_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

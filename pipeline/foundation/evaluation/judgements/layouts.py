@@ -51,7 +51,7 @@ class Layout(ABC):
         """Whether a file is of this layout.
 
         Args:
-            start: Its first few hundred characters.
+            start: Its first characters, up to 64 thousand.
 
         Returns:
             True if they are of this layout and of no other one.

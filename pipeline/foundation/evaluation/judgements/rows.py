@@ -42,7 +42,8 @@ PART = 1 << 20
 LONGEST_QUERY = 1 << 25
 # Pairs that become a table.
 PAIRS = 1 << 16
-START = 1 << 10  # bytes in which a form is recognised
+START = 1 << 16  # bytes in which a form is recognised: an id may be a query's whole text
+CODES = 1 << 10  # bytes in which UTF-16 is recognised
 ROW = 48  # bytes of a row of numbers, while rows are joined
 BOM = b"\xef\xbb\xbf"
 IDS = ("query", "document", "image", "caption")
@@ -140,7 +141,7 @@ class Rows:
     def _refuse_other_codes(self, piece: bytes, is_first: bool) -> None:
         """Refuse text that is not UTF-8, and say in what it is."""
         if is_first:
-            utf16 = regular.in_utf16(self.path, piece[:START])
+            utf16 = regular.in_utf16(self.path, piece[:CODES])
             if utf16:
                 raise InputError(f"{self.path}: {utf16}")
         unlike_utf8 = f"{self.path}: {regular.unlike_utf8(self.path)}"
