@@ -109,7 +109,8 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
     """
     results_of_file = results_file.published(text)
     if results_of_file:
-        return _typed(results_of_file), None
+        with refusing(InputError, lambda error: f"{text}: {error}"):
+            return _typed(results_of_file), None
     if "=" in text:
         return _typed(text), None
     first = text.partition(":")[0].strip()

@@ -154,6 +154,12 @@ def test_files_without_numbers_are_refused_in_a_line(
         printed.read(str(tmp_path / "results.json"))
 
 
+def test_numbers_that_cannot_be_are_said_to_be_a_files(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text('{"R@1": 58.1, "R@5": 40.2}')
+    with pytest.raises(InputError, match=r"x\.json: --published: R@5 40\.2 is less than R@1 58\.1"):
+        printed.read(str(tmp_path / "x.json"))
+
+
 def test_a_file_that_is_not_there_is_no_published_row(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(
