@@ -2,16 +2,18 @@
 leaderboard of a benchmark takes it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.extensions.catalogues import measured
 from pipeline.extensions.catalogues.measured import Number
 from pipeline.extensions.catalogues.options import EvalResultsOptions
 from pipeline.foundation.evaluation.metrics.base import CONFIDENCE
+from pipeline.foundation.evaluation.metrics.spelt import spelt
 from pipeline.foundation.files.parsing import to_yaml
-from pipeline.foundation.parts.errors import InputError, counted, look_up
+from pipeline.foundation.parts.errors import InputError, counted, unknown
 from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.tables import evaluated
 from pipeline.judge.tables.catalogues import Catalogue
 from pipeline.judge.tables.evaluated import Results
 
@@ -35,8 +37,7 @@ class EvalResults(Catalogue):
                 "name the FILE, with --protocol"
             )
         result = results[0][1]
-        by_name = {str(number.statistic): number for number in measured.numbers_of(result)}
-        number = look_up("number in --about metric:", self.about.metric, by_name)
+        number = _named(self.about.metric, list(measured.numbers_of(result)))
         return to_yaml([self._entry(result, number)]).rstrip("\n")
 
     def _entry(self, result: Mapping[str, Any], number: Number) -> dict[str, Any]:
@@ -59,6 +60,19 @@ class EvalResults(Catalogue):
         return entry
 
 
+def _named(typed: str, numbers: Sequence[Number]) -> Number:
+    """A number by its name, such as t2i_R@1; by R@1 where one direction alone is measured."""
+    asked = spelt(typed)
+    if asked is not None:
+        found = [each for each in numbers if each.statistic == (asked.direction, asked.metric)]
+        if not found and not asked.direction:
+            found = [each for each in numbers if each.statistic.metric == asked.metric]
+        if len(found) == 1:
+            return found[0]
+    names = [str(each.statistic).replace(" ", "_") for each in numbers]
+    raise unknown("number in --about metric:", typed, names)
+
+
 def _notes(result: Mapping[str, Any], number: Number) -> str:
     """How the number was measured, and its interval."""
     about = [f"{number.statistic} in {number.unit}"]
@@ -66,7 +80,8 @@ def _notes(result: Mapping[str, Any], number: Number) -> str:
     if known is not None:
         ends = f"{known['lower']:.2f} to {known['upper']:.2f}"
         about.append(f"{100 * CONFIDENCE:g} % interval {ends} ({known['method']})")
-    about.append(f"{counted(number.queries, 'query')}, {counted(result['images'], 'image')}")
+    of_images, _ = evaluated.sides(result)
+    about.append(f"{counted(number.queries, 'query')}, {counted(result['images'], of_images)}")
     about.append(f"protocol {result['protocol']}, ties {result['ties']}")
     if result.get("split"):
         about.append(f"split {printable(result['split'])}")

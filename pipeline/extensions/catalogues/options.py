@@ -49,7 +49,7 @@ class EvalResultsOptions(Section):
 
     dataset: Annotated[Named, Field(description="OWNER/NAME of the benchmark on Hugging Face")]
     task_id: Annotated[Plain, Field(description="a task of the benchmark's eval.yaml")]
-    metric: Annotated[Plain, Field(description="the number that is its score, such as t2i R@1")]
+    metric: Annotated[Plain, Field(description="the number that is its score, such as t2i_R@1")]
     revision: Plain = ""  # the commit of the benchmark's data
     date: Day = ""  # of the evaluation
     url: Address = ""

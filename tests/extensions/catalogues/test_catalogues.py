@@ -25,7 +25,7 @@ SCHEMA = json.loads(Path(__file__).with_name("eval.schema.json").read_text(encod
 # Characters that a terminal obeys, or that reverse text.
 HOSTILE = "Evil\x1b[31m\x07\x7f\x9b1m\u202eend"
 FOR_EVERY_EVAL_EVER = {"model": "us/ours", "organisation": "us", "relationship": "first_party"}
-FOR_EVAL_RESULTS = {"dataset": "others/benchmark", "task_id": "1e5", "metric": "t2i R@1"}
+FOR_EVAL_RESULTS = {"dataset": "others/benchmark", "task_id": "1e5", "metric": "t2i_R@1"}
 IMAGES, CAPTIONS = 20, 100
 
 Export = Callable[..., str]
