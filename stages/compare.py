@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ from pipeline.judge.systems.scores import fuse, judged, layout
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.made import Ensemble
 from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS, Part, System
-from pipeline.judge.tables import compared
+from pipeline.judge.tables import compared, evaluated
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
 from stages.measure import Unwritten
@@ -188,7 +189,7 @@ def _ranked(
     ranked_views = []
     with Progress("rank", "image", total) as bar:
 
-        def measure(part: Part) -> Metrics:
+        def measure(view: View, part: Part) -> Metrics:
             start = bar.done
             pool = part.system
             ranked = evaluate(
@@ -200,10 +201,13 @@ def _ranked(
                 lambda done: bar.reach(start + done),
             )
             notes.extend((pool.name, note) for note in judged.notes(pool, ranked))
+            by_ties = evaluated.over_ties(ranked.over_ties | view.label, hidden=evaluated.RANKS)
+            notes.extend((pool.name, note) for note in by_ties)
             return ranked
 
         for view in views:
-            ranked_views.append([list(map(measure, group)) for group in view.groups])
+            of_view = partial(measure, view)
+            ranked_views.append([list(map(of_view, group)) for group in view.groups])
     return ranked_views, judged.together(notes)
 
 

@@ -336,6 +336,14 @@ def test_matrices_from_anywhere(pipeline: Any, rng: np.random.Generator) -> None
         assert "20 images x 40 captions, protocol all" in out
 
 
+def test_where_the_order_of_ties_matters_its_range_is_said(pipeline: Any) -> None:
+    np.save("tied.npy", np.zeros((20, 40)))
+    np.save("apart.npy", np.eye(20).repeat(2, axis=1) + np.linspace(0, 0.1, 800).reshape(20, 40))
+    said = pipeline("compare", "tied.npy", "apart.npy", "--captions-per-image", "2")[2]
+    assert "note: tied: by the order of ties: image → caption R@1 0.0 to 100.0" in said
+    assert "note: apart" not in said
+
+
 def test_the_card_of_the_project_says_how_its_test_split_is_measured(
     refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

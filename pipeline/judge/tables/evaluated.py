@@ -213,7 +213,7 @@ def _noted(results: Results) -> Iterator[str]:
     for system, numbers in results:
         remarks_of_system = [
             *_tied(numbers),
-            *_over_ties(numbers, hidden=RANKS),
+            *over_ties(numbers, hidden=RANKS),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
             *_left_out(numbers),
@@ -311,7 +311,7 @@ def _cell(
 
 def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say what the recalls do not: further metrics, languages, what was left out."""
-    yield from _over_ties(numbers)
+    yield from over_ties(numbers)
     yield from _metrics(numbers)
     for judged, metrics in numbers.get("extended", {}).items():
         for metric_line in _metrics(metrics, shown=()):
@@ -328,7 +328,7 @@ def _tied(numbers: Mapping[str, Any]) -> Iterator[str]:
         yield f"tied queries: {', '.join(counts)}"
 
 
-def _over_ties(numbers: Mapping[str, Any], hidden: Sequence[str] = ()) -> Iterator[str]:
+def over_ties(numbers: Mapping[str, Any], hidden: Sequence[str] = ()) -> Iterator[str]:
     """Say between which values the order of equal scores leaves a number, where it matters. hidden:
     metrics that are not shown.
     """
