@@ -136,13 +136,15 @@ def distinct(names: Sequence[str]) -> list[str]:
     """
     taken = set(names)
     seen: set[str] = set()
+    last: dict[str, int] = {}
     different = []
     for name in names:
         other = name
-        number = 1
+        number = last.get(name, 1)
         while other in seen or (other != name and other in taken):
             number += 1
             other = f"{name} ({number})"
+        last[name] = number
         seen.add(other)
         different.append(other)
     return different

@@ -18,6 +18,7 @@ from pipeline.foundation.evaluation.judgements.names import Names
 from pipeline.foundation.evaluation.retrieval import Collection, Ids
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign.arrays import require_stored
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import Scores, in_words
 from pipeline.judge.systems.scores.foreign.numpy_files import read_pickle
@@ -55,9 +56,9 @@ class EncodedSet(FileSet):
         with reading(info) as text:
             asked = queries_of(text)
         queries = _queries(path, len(asked))
-        vectors = {}
-        for name, array in read_pickle(_beside(path, CANDIDATES)).arrays.items():
-            vectors[name] = array.read()
+        held = read_pickle(_beside(path, CANDIDATES)).arrays
+        require_stored(held.values(), _beside(path, CANDIDATES))
+        vectors = {name: array.read() for name, array in held.items()}
         _require_vectors(path, asked, vectors)
         among = _pool_of_queries(path, parts, asked)
         said = in_words(
@@ -166,8 +167,10 @@ def _among_own(
     of_candidate = []
     scores = []
     for vector, query in zip(queries, asked, strict=True):
-        own = Candidates.of([tokens[name] for name in query.candidates])
-        scores.append(maxsim(tokens_of(vector), own))
+        names = [*dict.fromkeys(query.candidates)]
+        own = Candidates.of([tokens[name] for name in names])
+        score_of = dict(zip(names, maxsim(tokens_of(vector), own), strict=True))
+        scores.append(np.array([score_of[name] for name in query.candidates]))
         of_candidate.append(_ids(distinct(query.candidates)))
     counts = [len(query.candidates) for query in asked]
     of_query = np.repeat(np.arange(len(queries)), counts)

@@ -2,6 +2,8 @@
 ColBERT save them, or arrays [N, tokens, D] that zeros pad.
 """
 
+from pathlib import Path
+
 import numpy as np
 
 from pipeline.extensions.leaderboards.multi_vectors import (
@@ -15,7 +17,7 @@ from pipeline.foundation.evaluation.retrieval import Lists
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.systems.scores.foreign import opening
-from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays
+from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays, require_stored
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
 from pipeline.judge.systems.scores.judged import Columns
@@ -33,7 +35,8 @@ class TokenFiles(FileSet):
 
     def scores(self, typed: Typed, columns: Columns, normalise: bool) -> Scores:
         (pages_file, _), (queries_file, _) = typed
-        pages, queries = (_items(opening.read(path)) for path, _ in typed)
+        pages = _items(pages_file)
+        queries = _items(queries_file)
         shape = (len(pages), len(queries))
         if 0 in shape:
             raise InputError(f"{pages_file} and {queries_file}: one of them holds nothing")
@@ -77,10 +80,14 @@ def _is_item(array: Array, first: Array) -> bool:
     return are_rows and array.is_real and array.shape[1] == first.shape[1]
 
 
-def _items(arrays: Arrays | None) -> list[Floats]:
+def _items(path: Path) -> list[Floats]:
     """The tokens of each item of a file that `_is_of_tokens` knows."""
-    assert arrays is not None
-    read = [each.read() for each in arrays.arrays.values()]
+    held = opening.read(path)
+    assert held is not None
+    arrays = [*held.arrays.values()]
+    if len(arrays) > 1:
+        require_stored(arrays, path)
+    read = [each.read() for each in arrays]
     if len(read) == 1:
         read = list(read[0])
     return [tokens_of(item) for item in read]

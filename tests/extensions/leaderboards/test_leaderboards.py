@@ -22,6 +22,7 @@ from pipeline.extensions.leaderboards import multi_vectors
 from pipeline.extensions.leaderboards.mmeb import Labels
 from pipeline.foundation import settings
 from pipeline.foundation.evaluation.statistics.contrast import together
+from pipeline.foundation.files import expansion
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import measured
 from pipeline.judge.systems.scores.foreign import open_system
@@ -161,6 +162,42 @@ def test_tokens_are_compared_by_their_best_matches_and_padding_is_none(
         listed = lists.listed["t2i"]
         np.testing.assert_allclose(listed.score.reshape(12, 12), scores, rtol=1e-4)
         assert recall_at_1(typed, Columns(captions_per_image=1)) == pytest.approx(expected)
+
+
+def test_one_array_of_many_names_is_counted_for_each(
+    encoded: Encoded, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of 40 kB, whose candidates are 20 MB when each has tokens of its own."""
+    monkeypatch.setattr(expansion, "ALLOWED", 1 << 20)
+    tokens = rng.normal(size=(640, DIMENSION)).astype(np.float32)
+    names = [*NAMES, *(f"another {number}" for number in range(460))]
+    pages = encoded.path.with_name("made_tgt")
+    pages.write_bytes(pickle.dumps(dict.fromkeys(names, tokens)))
+    queries = encoded.path.with_name("queries.pkl")
+    queries.write_bytes(pickle.dumps([tokens[:3], tokens[:2]]))
+    listed = encoded.path.with_name("pages.pkl")
+    listed.write_bytes(pickle.dumps([tokens] * 500))
+    for typed in (f"{encoded.path}:global", f"{listed}:{queries}"):
+        with pytest.raises(InputError, match=r"bytes become more than .* for each name"):
+            open_system(typed, Columns(captions_per_image=1))
+
+
+def test_a_candidate_is_in_memory_once_however_often_a_query_lists_it(
+    encoded: Encoded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_together = []
+
+    def counting(items: Any) -> Any:
+        put_together.append(len(items))
+        return of(items)
+
+    of = multi_vectors.Candidates.of
+    monkeypatch.setattr(multi_vectors.Candidates, "of", counting)
+    line = {"cand_names": [NAMES[0]] + 2000 * [NAMES[1]], "label_name": NAMES[0]}
+    write_lines(encoded.path.with_name("made_info.jsonl"), [line] * QUERIES)
+    lists: Any = open_system(f"{encoded.path}:local").scores
+    assert {*put_together} == {2}
+    assert len(lists.listed["t2i"].query) == 2001 * QUERIES
 
 
 ONE = {"a": 0.9, "b": 0.1}

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from pipeline.foundation.evaluation.retrieval import rank
+from pipeline.foundation.files import expansion
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.judged import Columns
@@ -128,3 +129,14 @@ def test_two_sides_in_a_list_are_no_batches(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds 2 arrays that may be meant"):
         open_system(str(tmp_path / "both.pt"), COLUMNS)
     assert ranks(f"{tmp_path}/both.pt:1:0") == expected()
+
+
+def test_a_batch_that_is_listed_often_is_counted_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expansion, "ALLOWED", 1 << 20)
+    many = IMAGES.repeat(100, 0)
+    held = {"image_embs": [many] * 50, "text_embs": [many.repeat(2, 0)] * 50}
+    (tmp_path / "batches.pkl").write_bytes(pickle.dumps(held))
+    with pytest.raises(InputError, match=r"bytes become more than .* for each name"):
+        ranks(str(tmp_path / "batches.pkl"))

@@ -1,9 +1,10 @@
 """Named arrays, as the files of all tools hold them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from math import prod
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,6 +49,16 @@ class Array:
         if self.parts:
             described += f" of {self.parts} parts"
         return described
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its numbers when they are read; 0 for texts."""
+        if self.stored in (TEXT, UNREADABLE):
+            return 0
+        dtype = np.dtype(np.float32)
+        if self.stored != BFLOAT16:
+            dtype = np.dtype(self.stored)
+        return prod(self.shape) * dtype.itemsize
 
     @property
     def is_real(self) -> bool:
@@ -115,7 +126,7 @@ def _leaves(tree: Any, name: str, path: object) -> Iterator[tuple[str, Array]]:
             column = [row.get(key) for row in tree]
             yield _below(name, key), _of_column(column, f"{name}.{key}", path)
     elif _is_list(tree) and tree:
-        inner = _of_batches(tree, name) or _of_list(tree, name, path)
+        inner = _of_batches(tree, name, path) or _of_list(tree, name, path)
         if inner is not None:
             yield name, inner
             return
@@ -144,8 +155,20 @@ def _alone(value: Any) -> str:
     return f"an empty {kind}"
 
 
-def joined(parts: Sequence[Array], place: str) -> Array:
-    """The array of which these are consecutive rows."""
+def require_stored(arrays: Iterable[Array], path: Path) -> None:
+    """Refuse arrays that take more memory, each by itself, than their file may become: it may
+    refer to one array by many names.
+    """
+    expansion = files.expansion.Expansion(path, "save an array of its own for each name")
+    for each in arrays:
+        expansion.take(each.nbytes)
+
+
+def joined(parts: Sequence[Array], place: str, path: object = None) -> Array:
+    """The array of which these are consecutive rows.
+
+    place: what messages call them. path: the file that has them all; None for one each.
+    """
     first = parts[0]
     for each in parts:
         has_rows_alike = bool(each.shape) and each.shape[1:] == first.shape[1:]
@@ -157,12 +180,14 @@ def joined(parts: Sequence[Array], place: str) -> Array:
     rows = sum(each.shape[0] for each in parts)
 
     def read() -> np.ndarray:
+        if path is not None:
+            require_stored(parts, Path(str(path)))
         return np.concatenate([each.read() for each in parts])
 
     return Array((rows, *first.shape[1:]), first.stored, read, parts=len(parts))
 
 
-def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
+def _of_batches(tree: Sequence[Any], name: str, path: object) -> Array | None:
     """A list of batches, of which the last may be smaller, as one array; None for others.
 
     Two arrays without the name of a side may be images and captions, so they are no batches.
@@ -181,7 +206,7 @@ def _of_batches(tree: Sequence[Any], name: str) -> Array | None:
     is_one_side = words.side is not None and words.maps is None and words.direction is None
     has_a_rest = last < first and len(parts) > 2
     if is_one_side or has_a_rest:
-        return joined(parts, name)
+        return joined(parts, name, path)
     return None
 
 
