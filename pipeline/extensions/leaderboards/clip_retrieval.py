@@ -6,15 +6,18 @@ metadata/metadata_00.parquet    image_path, caption, …
 """
 
 import re
+from collections.abc import Sequence
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from pipeline.foundation.evaluation.judgements import typed_columns
 from pipeline.foundation.files.expansion import Expansion
-from pipeline.foundation.parts.errors import InputError, first_line, refusing
+from pipeline.foundation.parts.errors import InputError, counted, first_line, refusing
 from pipeline.judge.systems.scores.foreign import scores as of_arrays, shards
-from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays
+from pipeline.judge.systems.scores.foreign.arrays import Array, Arrays, joined
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import Scores
 from pipeline.judge.systems.scores.judged import Columns
@@ -23,6 +26,8 @@ IMAGES = "img_emb"
 CAPTIONS = "text_emb"
 METADATA = "metadata"
 PATH = "image_path"
+# Numbers that a line lists.
+SHOWN = 5
 
 
 class Folder(FileSet):
@@ -39,34 +44,97 @@ class Folder(FileSet):
         ((path, parts),) = typed
         if parts:
             raise InputError(f"{path}: holds one set of vectors; leave out :{':'.join(parts)}")
-        images = shards.read(path / IMAGES).arrays[""]
-        captions = shards.read(path / CAPTIONS).arrays[""]
-        names = np.array(_paths(path / METADATA))
-        if not len(names) == images.shape[0] == captions.shape[0]:
-            raise InputError(
-                f"{path}: {images.shape[0]:,} image vectors, {captions.shape[0]:,} caption vectors and "
-                f"{len(names):,} rows of metadata, expected as many of each: a shard is missing"
-            )
+        files = _files(path)
+        images = []
+        captions = []
+        paths: list[str] = []
+        for number, shard in files.items():
+            images.append(shards.array(shard.images))
+            captions.append(shards.array(shard.captions))
+            of_shard = _paths_of(shard.metadata)
+            _require_pairs(f"{path}: shard {number}", images[-1], captions[-1], len(of_shard))
+            paths += of_shard
+        names = np.array(paths)
         image_of_row, first_row = _images(names)
+        vectors = joined(images, str(path / IMAGES))
         arrays = {
-            "image_features": Array.of(images.read()[first_row]),
-            "text_features": captions,
+            "image_features": Array.of(vectors.read()[first_row]),
+            "text_features": joined(captions, str(path / CAPTIONS)),
             "image_names": Array.of(names[first_row]),
             "caption_image": Array.of(image_of_row),
         }
-        title = "clip-retrieval's folder, rows of one image_path are one image"
+        title = f"clip-retrieval's folder, rows of one image_path are one image{_gaps([*files])}"
         return of_arrays.of_files([(path, Arrays(title, arrays), [])], columns, normalise)
 
 
-def _paths(folder: Path) -> list[str]:
-    """The path of each row's image, of all shards in order."""
-    files = sorted(folder.glob("*.parquet"), key=_number)
+class Shard(NamedTuple):
+    """The files of one partition, whose rows are pairs."""
+
+    images: Path
+    captions: Path
+    metadata: Path
+
+
+def _files(path: Path) -> dict[int, Shard]:
+    """The files of each shard by its number, in order. A partition without rows has none, so a
+    number that is missing in all three folders is no fault.
+    """
+    of_folder = {
+        IMAGES: shards.by_number(path / IMAGES),
+        CAPTIONS: shards.by_number(path / CAPTIONS),
+        METADATA: _tables(path / METADATA),
+    }
+    files = {}
+    for number in sorted({*chain.from_iterable(of_folder.values())}):
+        lacking = [name for name, found in of_folder.items() if number not in found]
+        if lacking:
+            others = [name for name in of_folder if name not in lacking]
+            raise InputError(
+                f"{path}: shard {number} is missing in {' and '.join(lacking)}, and there in "
+                f"{' and '.join(others)}; expected it in all three folders, or in none"
+            )
+        files[number] = Shard(*(found[number] for found in of_folder.values()))
+    return files
+
+
+def _require_pairs(shard: str, images: Array, captions: Array, paths: int) -> None:
+    """Refuse a shard whose files have different numbers of rows: those that follow would be
+    paired wrongly.
+    """
+    if images.shape[:1] == captions.shape[:1] == (paths,):
+        return
+    raise InputError(
+        f"{shard} has {images} in {IMAGES}, {captions} in {CAPTIONS} and {paths:,} rows in {METADATA}, "
+        "expected as many rows in each: its files are of different runs"
+    )
+
+
+def _gaps(numbers: Sequence[int]) -> str:
+    """Say which numbers no shard has, as the end of a title; "" for none. numbers: in order."""
+    first = min(numbers[0], 1)
+    count = numbers[-1] + 1 - first - len(numbers)
+    if not count:
+        return ""
+    there = {*numbers}
+    missing = (number for number in range(first, numbers[-1]) if number not in there)
+    shown = ", ".join(map(str, islice(missing, SHOWN)))
+    more = ""
+    if count > SHOWN:
+        more = f" and {count - SHOWN:,} more"
+    return f", {counted(count, 'empty partition')}: no shard {shown}{more} in any of its folders"
+
+
+def _tables(folder: Path) -> dict[int, Path]:
+    """The tables of metadata by the numbers of their shards."""
+    files: dict[int, Path] = {}
+    for file in sorted(folder.glob("*.parquet")):
+        number = _number(file)
+        if number in files:
+            raise InputError(f"{folder}: has two shards of the number {number}")
+        files[number] = file
     if not files:
         raise InputError(f"{folder}: holds no .parquet, which says which image each row is of")
-    paths: list[str] = []
-    for file in files:
-        paths += _paths_of(file)
-    return paths
+    return files
 
 
 def _number(file: Path) -> int:

@@ -31,6 +31,8 @@ from pipeline.judge.tables.evaluated import to_text
 
 SETTINGS = settings.load(Path(__file__).parents[3] / "params.yaml")
 QUERIES, CANDIDATES, OWN, DIMENSION = 30, 40, 8, 16
+# The vectors of clip-retrieval's images.
+PHOTOS = np.random.default_rng(8).normal(size=(8, 6))
 NAMES = [f"candidate {number}" for number in range(CANDIDATES)]
 
 
@@ -283,23 +285,27 @@ def test_a_subset_and_split_of_mteb_are_chosen(tmp_path: Path) -> None:
             open_system(typed, columns)
 
 
+def write_shard(folder: Path, number: int, images: np.ndarray, captions: np.ndarray) -> None:
+    """Write a partition as clip-retrieval does. images: the number of each row's image."""
+    for name in ("img_emb", "text_emb", "metadata"):
+        (folder / name).mkdir(exist_ok=True)
+    np.save(folder / f"img_emb/img_emb_{number}.npy", PHOTOS[images].astype(np.float16))
+    np.save(folder / f"text_emb/text_emb_{number}.npy", captions.astype(np.float16))
+    paths = [f"/photos/{image}.jpg" for image in images]
+    pd.DataFrame({"image_path": paths, "caption": paths}).to_parquet(
+        folder / f"metadata/metadata_{number}.parquet"
+    )
+
+
 def test_rows_of_one_path_are_one_image_of_clip_retrieval(
     tmp_path: Path, rng: np.random.Generator
 ) -> None:
     image_of_row = rng.permutation(np.repeat(np.arange(8), 5))
-    images = rng.normal(size=(8, 6))
+    images = PHOTOS
     captions = images[image_of_row] + rng.normal(size=(40, 6))
-    for name in ("img_emb", "text_emb", "metadata"):
-        (tmp_path / name).mkdir()
     for shard in range(2):
         rows = slice(20 * shard, 20 * shard + 20)
-        half = images[image_of_row][rows].astype(np.float16)
-        np.save(tmp_path / f"img_emb/img_emb_{shard}.npy", half)
-        np.save(tmp_path / f"text_emb/text_emb_{shard}.npy", captions[rows].astype(np.float16))
-        paths = [f"/photos/{number}.jpg" for number in image_of_row[rows]]
-        pd.DataFrame({"image_path": paths, "caption": paths}).to_parquet(
-            tmp_path / f"metadata/metadata_{shard}.parquet"
-        )
+        write_shard(tmp_path, shard, image_of_row[rows], captions[rows])
     halves = captions.astype(np.float16).astype(np.float64), images.astype(np.float16)
     best = (halves[0] @ halves[1].T).argmax(1)
     expected = 100 * float(np.mean(best == image_of_row))
@@ -308,6 +314,28 @@ def test_rows_of_one_path_are_one_image_of_clip_retrieval(
     pipe.unlink()
     os.mkfifo(pipe)  # pyarrow would wait for its writer
     with pytest.raises(InputError, match=r"metadata_1\.parquet: is no regular file"):
+        open_system(str(tmp_path))
+
+
+def test_partitions_without_rows_have_no_shards(tmp_path: Path, rng: np.random.Generator) -> None:
+    """clip-retrieval writes nothing for them, in none of its folders."""
+    rows = np.repeat(np.arange(8), 5)
+    captions = PHOTOS[rows] + rng.normal(size=(40, 6))
+    numbers = [1, 2, 4, 7]
+    for number, part in zip(numbers, np.split(np.arange(40), 4), strict=True):
+        write_shard(tmp_path, number, rows[part], captions[part])
+    halves = captions.astype(np.float16).astype(np.float64), PHOTOS.astype(np.float16)
+    expected = 100 * float(np.mean((halves[0] @ halves[1].T).argmax(1) == rows))
+    assert recall_at_1(str(tmp_path)) == pytest.approx(expected)
+    assert "3 empty partitions: no shard 3, 5, 6 in any" in open_system(str(tmp_path)).read_as
+    # Rows that moved from one file to another, as many in all.
+    table = tmp_path / "metadata/metadata_4.parquet"
+    whole = pd.read_parquet(table)
+    whole[:4].to_parquet(table)
+    with pytest.raises(InputError, match=r"shard 4 has .*\[10, 6\].* and 4 rows in metadata"):
+        open_system(str(tmp_path))
+    table.unlink()
+    with pytest.raises(InputError, match="shard 4 is missing in metadata, and there in img_emb"):
         open_system(str(tmp_path))
 
 

@@ -18,44 +18,46 @@ LISTED = 5
 
 def read(path: Path) -> Arrays:
     """Join the shards of a folder in the order of their numbers."""
+    files = by_number(path)
+    numbers = [*files]
+    # One that is missing would move the rows of those that follow.
+    for number in range(min(numbers[0], 1), numbers[-1] + 1):
+        if number not in files:
+            raise InputError(
+                f"{path}: shard {number} is missing of those up to {numbers[-1]}, and its rows with it"
+            )
+    title = f"a folder of {counted(len(files), 'shard')}"
+    return Arrays(title, {"": joined([array(each) for each in files.values()], str(path))})
+
+
+def by_number(path: Path) -> dict[int, Path]:
+    """The shards of a folder by their numbers, in order; some numbers may be missing."""
     with refusing(OSError, lambda error: f"cannot read {path}: {error.strerror or error}"):
         listed = sorted(path.iterdir())
     entries = [each for each in listed if not each.name.startswith(".")]
     files = [each for each in entries if each.suffix == ".npy"]
     if not files:
         raise _without_shards(path, entries)
-    shards = [_array(each) for each in _in_order(path, files)]
-    title = f"a folder of {counted(len(shards), 'shard')}"
-    return Arrays(title, {"": joined(shards, str(path))})
-
-
-def _in_order(path: Path, files: list[Path]) -> list[Path]:
-    """The shards by number. One that is missing would move the rows of those that follow."""
     matches = {each: NUMBERED.fullmatch(each.name) for each in files}
     other = next((each for each, match in matches.items() if match is None), None)
     names = {match["name"] for match in matches.values() if match}
     if other is not None or len(names) > 1:
-        listed = ", ".join(each.name for each in files[:LISTED])
+        shown = ", ".join(each.name for each in files[:LISTED])
         raise InputError(
-            f"{path}: is a folder of {counted(len(files), '.npy file')}, {listed}, which are no shards "
+            f"{path}: is a folder of {counted(len(files), '.npy file')}, {shown}, which are no shards "
             f"of one array, NAME_0.npy, NAME_1.npy; name one of them, {files[0]}"
         )
-    of_number = {int(match["number"]): each for each, match in matches.items() if match}
-    numbers = sorted(of_number)
-    expected = range(min(numbers[0], 1), numbers[-1] + 1)
-    if len(of_number) < len(files):
-        of_each = Counter(int(match["number"]) for match in matches.values() if match)
-        ((number, _),) = of_each.most_common(1)
-        raise InputError(f"{path}: has two shards of the number {number}")
-    missing = next((each for each in expected if each not in of_number), None)
-    if missing is not None:
-        raise InputError(
-            f"{path}: shard {missing} is missing of those up to {numbers[-1]}, and its rows with it"
-        )
-    return [of_number[each] for each in numbers]
+    found: dict[int, Path] = {}
+    for each, match in matches.items():
+        number = int(match["number"]) if match else 0
+        if number in found:
+            raise InputError(f"{path}: has two shards of the number {number}")
+        found[number] = each
+    return dict(sorted(found.items()))
 
 
-def _array(file: Path) -> Array:
+def array(file: Path) -> Array:
+    """The array of one shard."""
     return read_npy(file).arrays[""]
 
 
