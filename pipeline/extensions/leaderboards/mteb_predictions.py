@@ -10,6 +10,7 @@ from pipeline.foundation.files import long_json
 MODEL = "mteb_model_meta"
 LEVELS = 3  # subset, split, query
 LONGEST_QUERY = 1 << 22  # characters; mteb keeps at most 1,000 candidates of a query
+LISTED = 6  # subsets that a message lists
 NAMED = r'\s*\{\s*"(?:[^"\\]|\\.)*"\s*:'
 # The model comes first, or a candidate in the objects of a subset, a split and a query.
 START = re.compile(rf'\s*\{{\s*"{MODEL}"\s*:|{NAMED * LEVELS}\s*\{{')
@@ -30,7 +31,8 @@ class MtebPredictions(Layout):
 
     def rows(self, text: Iterable[str]) -> Iterator[Row]:
         chosen: tuple[str, str] | None = None
-        others: set[tuple[str, str]] = set()
+        asked_for: dict[tuple[str, str], None] = {}
+        others: dict[tuple[str, str], None] = {}
         queries: set[str] = set()
         model = ""
         for names, value in long_json.nested(text, LEVELS, LONGEST_QUERY):
@@ -44,15 +46,13 @@ class MtebPredictions(Layout):
                 )
             subset, split, query = names
             if not self._is_asked_for(subset, split):
-                others.add((subset, split))
+                others[subset, split] = None
                 continue
+            asked_for[subset, split] = None
             if chosen is None:
                 chosen = (subset, split)
             if chosen != (subset, split):
-                raise ValueError(
-                    f"holds {_shown(chosen)} and {_shown((subset, split))}; name one: "
-                    f"{self.path}:{subset}:{split}"
-                )
+                continue
             if query in queries:
                 raise ValueError(f"has {query[:40]!a} twice in an object")
             queries.add(query)
@@ -62,8 +62,10 @@ class MtebPredictions(Layout):
         if chosen is None and not others:
             raise ValueError("holds no predictions")
         if chosen is None:
-            held = ", ".join(sorted(map(_shown, others)))
-            raise ValueError(f"holds {held}, not {':'.join(self.parts)}")
+            raise ValueError(f"holds {_listed(others)}, not {':'.join(self.parts)}")
+        if len(asked_for) > 1:
+            last = _shown([*asked_for][-1])
+            raise ValueError(f"holds {_listed(asked_for)}; name one: {self.path}:{last}")
         self.title = f"mteb's predictions, subset {chosen[0]}, split {chosen[1]}"
         if model:
             self.title += (
@@ -72,10 +74,11 @@ class MtebPredictions(Layout):
             )
 
     def _is_asked_for(self, subset: str, split: str) -> bool:
-        """Whether the user names a subset and split: both, one of them, or none."""
-        if len(self.parts) < 2:
-            return {*self.parts} <= {subset, split}
-        return list(self.parts) == [subset, split]
+        """Whether the user names a subset and split: both, one of them, or none. A name may have
+        colons.
+        """
+        typed = ":".join(self.parts)
+        return typed in ("", subset, split, _shown((subset, split)))
 
 
 def _candidates(query: str, value: Any) -> Iterator[Row]:
@@ -89,6 +92,16 @@ def _candidates(query: str, value: Any) -> Iterator[Row]:
         if isinstance(score, bool) or not isinstance(score, int | float):
             raise ValueError(f"the score of {candidate[:40]!a} for {query[:40]!a} is no number")
         yield query, candidate, str(score)
+
+
+def _listed(pairs: Iterable[tuple[str, str]]) -> str:
+    """Subsets and splits in the order of the file, for messages."""
+    every = [*map(_shown, pairs)]
+    if len(every) > LISTED:
+        every[LISTED:] = [f"{len(every) - LISTED:,} more"]
+    if len(every) == 1:
+        return every[0]
+    return f"{', '.join(every[:-1])} and {every[-1]}"
 
 
 def _shown(names: Iterable[str]) -> str:

@@ -269,6 +269,7 @@ def test_a_subset_and_split_of_mteb_are_chosen(tmp_path: Path) -> None:
         "mteb_model_meta": {"model_name": "org/m"},
         "en": {"test": right},
         "fr": {"test": wrong},
+        "eng-Latn:visual": {"test": right, "dev": wrong},
     }
     path = tmp_path / "Made_predictions.json"
     path.write_text(json.dumps(held))
@@ -277,9 +278,12 @@ def test_a_subset_and_split_of_mteb_are_chosen(tmp_path: Path) -> None:
     columns = Columns(judgements=qrels)
     assert recall_at_1(f"{path}:en:test", columns) == 100
     assert recall_at_1(f"{path}:fr", columns) == 0
+    assert recall_at_1(f"{path}:eng-Latn:visual:test", columns) == 100
+    assert recall_at_1(f"{path}:eng-Latn:visual:dev", columns) == 0
     for typed, said in (
-        (str(path), "name one: .*:fr:test"),
-        (f"{path}:de", "holds en:test, fr:test"),
+        (str(path), "holds en:test, fr:test, eng-Latn:visual:test and .*:dev; name one: .*:dev"),
+        (f"{path}:eng-Latn:visual", "name one: .*:eng-Latn:visual:dev"),
+        (f"{path}:de", "holds en:test, fr:test, eng-Latn:visual:test and .*:dev, not de"),
     ):
         with pytest.raises(InputError, match=said):
             open_system(typed, columns)
