@@ -389,13 +389,36 @@ def _refuse_other_candidates(pools: Sequence[System]) -> None:
     first = pools[0]
     for pool in pools[1:]:
         lists = [each.scores for each in (first, pool) if isinstance(each.scores, Lists)]
-        are_whole = [each.are_whole for each in lists]
-        if not any(are_whole):
+        whole = [each for each in lists if each.are_whole]
+        if not whole:
             continue
-        if are_whole != [True, True] or not lists[0].has_pairs_of(lists[1], "t2i"):
+        why = f"{Path(whole[0].name).name} has all of each query, the other one need not"
+        if len(whole) > 1:
+            why = _other_candidates(first, pool, whole)
+        if why:
             raise InputError(
-                f"{first.name} and {pool.name}: rank their queries among different candidates"
+                f"{first.name} and {pool.name}: rank their queries among different candidates: {why}"
             )
+
+
+def _other_candidates(first: System, pool: System, lists: Sequence[Lists]) -> str:
+    """In which way the lists of two systems have other candidates; "" for the same ones."""
+    if lists[0].has_pairs_of(lists[1], "t2i"):
+        return ""
+    counts: list[dict[int, int]] = []
+    for system, each in zip((first, pool), lists, strict=True):
+        queries, of_query = np.unique(each.listed["t2i"].query, return_counts=True)
+        ids = system.caption_ids[queries]
+        counts.append(dict(zip(ids.tolist(), of_query.tolist(), strict=True)))
+    mine = counts[0]
+    theirs = counts[1]
+    if len(mine) != len(theirs):
+        return f"{first.name} has {len(mine):,} queries, {pool.name} {len(theirs):,}"
+    for query, count in mine.items():
+        other = theirs.get(query, 0)
+        if other != count:
+            return f"query {query} has {count:,} in {first.name}, {other:,} in {pool.name}"
+    return "as many for each query, but others"
 
 
 def _directions(pool: System) -> frozenset[Direction]:

@@ -34,6 +34,7 @@ class RankedLists(Layout):
 
     value = "rank"
     has_judgements = True
+    has_all_candidates = True
     title = "MMEB's ranked lists, without scores: ties cannot be seen"
 
     @classmethod
@@ -42,7 +43,11 @@ class RankedLists(Layout):
 
     def rows(self, text: Iterable[str]) -> Iterator[Row]:
         for number, line in _lines(text):
-            names = distinct(_names(line.get("prediction"), number))
+            ranked = _names(line.get("prediction"), number)
+            labels: list[str] = []
+            if "label" in line:
+                labels = _labels(line, number)
+            names = distinct(_right_once(ranked, labels))
             if not names:
                 self.unanswered.append(str(number))
             for rank, candidate in enumerate(names, start=1):
@@ -80,10 +85,7 @@ def queries_of(text: Iterable[str]) -> list[Query]:
     for number, line in _lines(text):
         labels = _labels(line, number)
         names = _names(line.get("cand_names"), number)
-        candidates: list[str] = []
-        for name in names:
-            if name not in labels or name not in candidates:
-                candidates.append(name)
+        candidates = _right_once(names, labels)
         if not candidates:
             raise ValueError(f"line {number + 1} has no candidates")
         queries.append(Query(candidates, labels, len(names)))
@@ -148,6 +150,19 @@ def distinct(names: Sequence[str]) -> list[str]:
         seen.add(other)
         different.append(other)
     return different
+
+
+def _right_once(names: Sequence[str], labels: Sequence[str]) -> list[str]:
+    """The names of a query's candidates, the right ones once."""
+    right = {*labels}
+    there = set[str]()
+    candidates = []
+    for name in names:
+        if name in right and name in there:
+            continue
+        there.add(name)
+        candidates.append(name)
+    return candidates
 
 
 def _lines(text: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -3,6 +3,7 @@ with each query's candidates in `NAME_info.jsonl`.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -55,12 +56,14 @@ class EncodedSet(FileSet):
         info = _beside(path, INFO)
         with reading(info) as text:
             asked = queries_of(text)
+        if not asked:
+            raise InputError(f"{info}: is empty, expected a line for each query")
         queries = _queries(path, len(asked))
         held = read_pickle(_beside(path, CANDIDATES)).arrays
         require_stored(held.values(), _beside(path, CANDIDATES))
         vectors = {name: array.read() for name, array in held.items()}
         _require_vectors(path, asked, vectors)
-        among = _pool_of_queries(path, parts, asked)
+        among = _pool_of_queries(path, parts, asked, [*vectors])
         said = in_words(
             f"MMEB's vectors of {len(queries):,} queries and {len(vectors):,} candidates",
             f"each query is ranked among {POOLS[among]}",
@@ -77,6 +80,8 @@ class EncodedSet(FileSet):
                 run = _among_own(queries, vectors, asked)
         labels = _ids([name for query in asked for name in query.labels])
         candidates = np.union1d(run.candidate, labels)
+        if len(candidates) != len(vectors):
+            said = in_words(said, _counted(asked, len(vectors), len(candidates)))
         pool = Collection(candidates, np.arange(len(queries)), np.full(len(queries), -1, np.int64))
         lists = runs.lists({"t2i": run}, pool, str(path))
         lists.has_all_queries = True
@@ -114,8 +119,20 @@ def _require_vectors(path: Path, asked: Sequence[Query], vectors: Mapping[str, n
                 )
 
 
-def _pool_of_queries(path: Path, parts: Sequence[str], asked: Sequence[Query]) -> str:
-    """What each query is ranked among, a key of `POOLS`."""
+def _counted(asked: Sequence[Query], vectors: int, candidates: int) -> str:
+    """Say why the pool has another number of candidates than there are vectors."""
+    listed = len({*chain.from_iterable(query.candidates for query in asked)})
+    again = candidates - listed
+    said = f"the pool has {candidates:,}: {listed:,} of these {vectors:,} are in lists"
+    if again:
+        said += f", {again:,} are listed again by a query, or right and in no list"
+    return said
+
+
+def _pool_of_queries(
+    path: Path, parts: Sequence[str], asked: Sequence[Query], names: Sequence[str]
+) -> str:
+    """What each query is ranked among, a key of `POOLS`. names: all candidates."""
     if parts:
         (pool,) = parts[:1]
         if len(parts) > 1 or pool not in POOLS:
@@ -134,11 +151,18 @@ def _pool_of_queries(path: Path, parts: Sequence[str], asked: Sequence[Query]) -
             )
         are_own = [length == query.listed for length, query in zip(lengths, asked, strict=True)]
         return "local" if all(are_own) else "global"
-    if all(query.candidates == asked[0].candidates for query in asked):
+    every = sorted(names)
+    fewest = min(len(query.candidates) for query in asked)
+    most = max(len(query.candidates) for query in asked)
+    are_all = fewest == most == len(every)
+    if are_all and all(sorted(query.candidates) == every for query in asked):
         return "global"
+    listed = f"{fewest:,}"
+    if most > fewest:
+        listed += f" to {most:,}"
     raise InputError(
-        f"{path}: its queries list different candidates, and no {file.name} shows whether they were ranked "
-        f"among these or among all; type {path}:local or {path}:global"
+        f"{path}: a query of it lists {listed} of {len(every):,} candidates, and no {file.name} shows whether "
+        f"it was ranked among these or among all; type {path}:local or {path}:global"
     )
 
 

@@ -9,7 +9,7 @@ import json
 import math
 import os
 import pickle
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from command_line import Cli
 
 from pipeline.extensions.leaderboards import multi_vectors
 from pipeline.extensions.leaderboards.mmeb import Labels
@@ -114,6 +115,67 @@ def test_queries_of_mmeb_are_ranked_among_their_own_or_all_candidates(encoded: E
         assert recall_at_1(str(encoded.path)) == pytest.approx(recall)
         assert recall_at_1(str(predicted)) == pytest.approx(recall)
     assert "ties cannot be seen" in open_system(str(predicted)).read_as
+
+
+def test_the_same_candidates_in_another_order_are_all_candidates(encoded: Encoded) -> None:
+    """VLM2Vec lists the right one first."""
+    info = encoded.path.with_name("made_info.jsonl")
+    lines = []
+    for query in range(QUERIES):
+        names = [NAMES[query], *(name for name in NAMES if name != NAMES[query])]
+        lines.append({"cand_names": names, "label_name": NAMES[query]})
+    write_lines(info, lines)
+    every = [list(range(CANDIDATES))] * QUERIES
+    assert recall_at_1(str(encoded.path)) == pytest.approx(encoded.first_are_right(every))
+    # With a vector more it is not known whether that candidate is one.
+    more = dict(zip([*NAMES, "another"], [*encoded.vectors, encoded.vectors[0]], strict=True))
+    encoded.path.with_name("made_tgt").write_bytes(pickle.dumps(more))
+    with pytest.raises(InputError, match="lists 40 of 41 candidates"):
+        open_system(str(encoded.path))
+    shown = open_system(f"{encoded.path}:local").read_as
+    assert (
+        "41 candidates; each query is ranked among its own candidates; the pool has 40: 40 of these 41"
+        in shown
+    )
+    info.write_text("")
+    encoded.path.write_bytes(pickle.dumps(encoded.queries[:0]))
+    with pytest.raises(InputError, match=r"made_info\.jsonl: is empty"):
+        open_system(str(encoded.path))
+
+
+def test_ranked_lists_are_compared_with_vectors_of_the_same_candidates(
+    encoded: Encoded, pipeline: Cli, refused: Callable[..., str]
+) -> None:
+    """Queries list a wrong candidate and the right one twice, as MMEB's may."""
+    own = [[*row[:-1], row[1], row[0]] for row in encoded.own]
+    names = [[NAMES[each] for each in row] for row in own]
+    info = [{"cand_names": row, "label_name": NAMES[query]} for query, row in enumerate(names)]
+    write_lines(encoded.path.with_name("made_info.jsonl"), info)
+    lists = encoded.predict(own)
+    system = open_system(str(encoded.path))
+    listed = {*np.ravel(own).tolist()}
+    again = {row[1] for row in own}
+    assert system.shape[0] == len(listed) + len(again)
+    said = (
+        f"the pool has {system.shape[0]}: {len(listed)} of these 40 are in lists, {len(again)} are"
+    )
+    assert said in system.read_as
+    code, out, _ = pipeline("compare", lists, encoded.path, "--json")
+    assert code == 0
+    (contrast,) = json.loads(out)
+    row = contrast["t2i"]["R@1"]
+    recall = encoded.first_are_right(own)
+    assert row["a"] == row["b"] == pytest.approx(recall)
+    other = lists.with_name("other_pred.jsonl")
+    lists.rename(other)
+    lines = other.read_text().splitlines()
+    vectors = f"{encoded.path}:local"
+    said = refused("compare", other, f"{encoded.path}:global")
+    assert said.endswith("different candidates: query 0 has 8 in other_pred, 40 in made_qry:global")
+    other.write_text("\n".join([*lines[:-1], lines[0]]))
+    assert refused("compare", other, vectors).endswith("as many for each query, but others")
+    other.write_text("\n".join(lines[1:]))
+    assert "other_pred has 29 queries, made_qry:local 30" in refused("compare", other, vectors)
 
 
 def test_a_candidate_that_comes_twice_takes_two_places(tmp_path: Path) -> None:

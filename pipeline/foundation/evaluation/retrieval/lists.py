@@ -75,7 +75,7 @@ class Lists:
         self.has_all_queries = False
         # The captions whose list is there and empty: rows of the pool.
         self.unanswered: Ids = np.empty(0, np.int64)
-        # Whether each list has every candidate of its query, see `FileSet`.
+        # Whether each list has every candidate of its query, see `Layout.has_all_candidates`.
         self.are_whole = False
         # A candidate as a file writes it, for messages; "" where there is none.
         self.example = ""

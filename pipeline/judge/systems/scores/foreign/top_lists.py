@@ -133,6 +133,7 @@ def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
     lists.example = file.example
     lists.unanswered = np.flatnonzero(np.isin(pool.caption_ids, file.unanswered))
     lists.has_all_queries = layout is not None and layout.has_all_queries
+    lists.are_whole = layout is not None and layout.has_all_candidates
     return Scores(lists, pool, has_ids, file.title, of_anything=of_anything, judgements=judgements)
 
 
