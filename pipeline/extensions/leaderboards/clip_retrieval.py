@@ -25,6 +25,7 @@ from pipeline.judge.systems.scores.judged import Columns
 IMAGES = "img_emb"
 CAPTIONS = "text_emb"
 METADATA = "metadata"
+PARTS = (IMAGES, CAPTIONS, METADATA)
 PATH = "image_path"
 # Numbers that a line lists.
 SHOWN = 5
@@ -36,12 +37,17 @@ class Folder(FileSet):
     @classmethod
     def recognises(cls, typed: Typed) -> bool:
         path, _ = typed[0]
-        return len(typed) == 1 and all(
-            (path / name).is_dir() for name in (IMAGES, CAPTIONS, METADATA)
-        )
+        if len(typed) > 1:
+            return False
+        folder = _folder(path)
+        there = _there(folder)
+        is_of_vectors = any(any((folder / name).glob("*.npy")) for name in (IMAGES, CAPTIONS))
+        # Both sides without paths are read by themselves.
+        return is_of_vectors and (folder != path or there != [IMAGES, CAPTIONS])
 
     def scores(self, typed: Typed, columns: Columns, normalise: bool) -> Scores:
         ((path, parts),) = typed
+        _require_all(path)
         if parts:
             raise InputError(f"{path}: holds one set of vectors; leave out :{':'.join(parts)}")
         files = _files(path)
@@ -65,6 +71,37 @@ class Folder(FileSet):
         }
         title = f"clip-retrieval's folder, rows of one image_path are one image{_gaps([*files])}"
         return of_arrays.of_files([(path, Arrays(title, arrays), [])], columns, normalise)
+
+
+def _folder(path: Path) -> Path:
+    """The folder that is meant where one of those in it is typed."""
+    if path.name in PARTS and path.is_dir():
+        return path.parent
+    return path
+
+
+def _there(folder: Path) -> list[str]:
+    """Which of clip-retrieval's folders a folder has."""
+    return [name for name in PARTS if (folder / name).is_dir()]
+
+
+def _require_all(path: Path) -> None:
+    """Refuse a folder that lacks one of the three, or one of these that is typed alone."""
+    folder = _folder(path)
+    there = _there(folder)
+    missing = [name for name in PARTS if name not in there]
+    if missing == [METADATA]:
+        raise InputError(
+            f"{path}: is one side; without {METADATA} beside it name both, images first: "
+            f"{folder / IMAGES}:{folder / CAPTIONS}"
+        )
+    if missing:
+        raise InputError(
+            f"{folder}: has clip-retrieval's {' and '.join(there)}, and lacks {' and '.join(missing)} beside it; "
+            "images and captions are compared, so run it with --enable_image and --enable_text"
+        )
+    if folder != path:
+        raise InputError(f"{path}: is one of clip-retrieval's three folders; name {folder}")
 
 
 class Shard(NamedTuple):

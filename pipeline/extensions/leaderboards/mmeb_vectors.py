@@ -8,7 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.extensions.leaderboards.mmeb import Query, distinct, predicted, queries_of, reading
+from pipeline.extensions.leaderboards.mmeb import (
+    INFO as INFO_START,
+    Query,
+    distinct,
+    predicted,
+    queries_of,
+    reading,
+)
 from pipeline.extensions.leaderboards.multi_vectors import (
     Candidates,
     maxsim,
@@ -19,6 +26,7 @@ from pipeline.foundation.evaluation.judgements.names import Names
 from pipeline.foundation.evaluation.retrieval import Collection, Ids
 from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.systems.scores import runs
+from pipeline.judge.systems.scores.foreign import opening
 from pipeline.judge.systems.scores.foreign.arrays import require_stored
 from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import Scores, in_words
@@ -44,13 +52,26 @@ class EncodedSet(FileSet):
 
     @classmethod
     def recognises(cls, typed: Typed) -> bool:
+        if len(typed) > 1:
+            endings = {_ending(path) for path, _ in typed}
+            path, _ = typed[0]
+            return endings == {QUERIES, CANDIDATES} and _beside(path, INFO).is_file()
         path, _ = typed[0]
-        if len(typed) > 1 or not path.name.endswith(QUERIES):
+        ending = _ending(path)
+        if not ending or not path.is_file():
             return False
-        return all(_beside(path, ending).is_file() for ending in (CANDIDATES, INFO))
+        if ending == INFO:
+            with reading(path) as text:
+                return bool(INFO_START.match(next(text, "")))
+        return opening.kind_of(path) == "pickle"
 
     def scores(self, typed: Typed, columns: Columns, normalise: bool) -> Scores:
-        ((path, parts),) = typed
+        path, parts = typed[0]
+        _require_all(path)
+        if len(typed) > 1:
+            raise InputError(
+                f"{path}: name {_beside(path, QUERIES)} alone; the candidates beside it are read with it"
+            )
         if columns.manifest is not None:
             raise InputError(f"{path}: MMEB's files say what is right; leave out --manifest")
         info = _beside(path, INFO)
@@ -89,9 +110,30 @@ class EncodedSet(FileSet):
         return Scores(lists, pool, True, said, of_vectors=True, of_anything=True, judgements=info)
 
 
+def _ending(path: Path) -> str:
+    """How the name of a file of a data set ends; "" for any other file."""
+    for ending in (QUERIES, CANDIDATES, INFO):
+        if path.name.endswith(ending):
+            return ending
+    return ""
+
+
 def _beside(path: Path, ending: str) -> Path:
     """Another file of the same data set."""
-    return path.with_name(path.name.removesuffix(QUERIES) + ending)
+    return path.with_name(path.name.removesuffix(_ending(path)) + ending)
+
+
+def _require_all(path: Path) -> None:
+    """Refuse a file of a data set that lacks another one beside it, or that is not the queries'."""
+    files = [_beside(path, ending) for ending in (QUERIES, CANDIDATES, INFO)]
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise InputError(
+            f"{path}: lacks {' and '.join(missing)} beside it; MMEB's evaluation writes NAME_qry, NAME_tgt "
+            "and NAME_info.jsonl into one folder"
+        )
+    if _ending(path) != QUERIES:
+        raise InputError(f"{path}: holds no queries; name {files[0]}, which is read with it")
 
 
 def _queries(path: Path, count: int) -> np.ndarray:

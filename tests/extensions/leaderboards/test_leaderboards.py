@@ -117,6 +117,29 @@ def test_queries_of_mmeb_are_ranked_among_their_own_or_all_candidates(encoded: E
     assert "ties cannot be seen" in open_system(str(predicted)).read_as
 
 
+def test_a_file_of_mmeb_alone_says_what_is_missing_beside_it(encoded: Encoded) -> None:
+    queries = encoded.path
+    candidates = queries.with_name("made_tgt")
+    info = queries.with_name("made_info.jsonl")
+    for typed in (candidates, info, f"{queries}:{candidates}"):
+        with pytest.raises(InputError, match=r": (holds no queries; )?name .*made_qry"):
+            open_system(str(typed))
+    for typed, missing in (
+        (f"{queries}:local", [info]),
+        (candidates, [queries, info]),
+        (queries, [candidates, info]),
+        (info, [queries, candidates]),
+    ):
+        kept = [(file, file.read_bytes()) for file in missing]
+        for file in missing:
+            file.unlink()
+        said = f"lacks {' and '.join(file.name for file in missing)} beside it"
+        with pytest.raises(InputError, match=said):
+            open_system(str(typed))
+        for file, content in kept:
+            file.write_bytes(content)
+
+
 def test_the_same_candidates_in_another_order_are_all_candidates(encoded: Encoded) -> None:
     """VLM2Vec lists the right one first."""
     info = encoded.path.with_name("made_info.jsonl")
@@ -403,6 +426,27 @@ def test_partitions_without_rows_have_no_shards(tmp_path: Path, rng: np.random.G
     table.unlink()
     with pytest.raises(InputError, match="shard 4 is missing in metadata, and there in img_emb"):
         open_system(str(tmp_path))
+
+
+def test_a_folder_of_clip_retrieval_says_which_one_is_missing(tmp_path: Path) -> None:
+    rows = np.arange(8)
+    write_shard(tmp_path, 0, rows, PHOTOS)
+    for name in ("img_emb", "text_emb", "metadata"):
+        with pytest.raises(InputError, match=f"{name}: is one of .*; name {tmp_path}$"):
+            open_system(str(tmp_path / name))
+    away = tmp_path / "away"
+    away.mkdir()
+    for name, said in (
+        ("img_emb", "has clip-retrieval's text_emb and metadata, and lacks img_emb"),
+        ("text_emb", "has clip-retrieval's img_emb and metadata, and lacks text_emb"),
+        ("metadata", f"name .* images first: {tmp_path}/img_emb:{tmp_path}/text_emb"),
+    ):
+        (tmp_path / name).rename(away / name)
+        left = "text_emb" if name == "img_emb" else "img_emb"
+        for typed in (tmp_path, tmp_path / left):
+            with pytest.raises(InputError, match=said):
+                open_system(str(typed))
+        (away / name).rename(tmp_path / name)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
