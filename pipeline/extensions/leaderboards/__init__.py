@@ -19,10 +19,10 @@ _RUNS = {
 }
 _JUDGEMENTS = {"mmeb": "pipeline.extensions.leaderboards.mmeb:Labels"}
 _SETS = {
-    "tokens": "pipeline.extensions.leaderboards.token_files:TokenFiles",
     "mmeb": "pipeline.extensions.leaderboards.mmeb_vectors:EncodedSet",
     "clip-retrieval": "pipeline.extensions.leaderboards.clip_retrieval:Folder",
     "mteb": "pipeline.extensions.leaderboards.mteb_cache:EmbeddingCache",
+    "tokens": "pipeline.extensions.leaderboards.token_files:TokenFiles",
 }
 _CONVENTIONS = {
     "trec_eval": "pipeline.extensions.leaderboards.conventions.trec_eval:TrecEval",

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from command_line import Cli
 
 from pipeline.extensions.leaderboards import multi_vectors
@@ -249,6 +250,56 @@ def test_tokens_are_compared_by_their_best_matches_and_padding_is_none(
         listed = lists.listed["t2i"]
         np.testing.assert_allclose(listed.score.reshape(12, 12), scores, rtol=1e-4)
         assert recall_at_1(typed, Columns(captions_per_image=1)) == pytest.approx(expected)
+
+
+def test_tokens_by_id_are_those_of_their_ids(tmp_path: Path, rng: np.random.Generator) -> None:
+    """Dicts of torch or pickle, archives, and lists of batches of one."""
+    pages = {}
+    for number in range(8):
+        tokens = rng.normal(size=(number + 2, 4))
+        pages[f"page {10 - number}"] = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+    queries = {f"q{number}": page[:2] for number, page in enumerate(pages.values())}
+    tensors = {each: torch.from_numpy(page) for each, page in pages.items()}
+    torch.save(tensors, tmp_path / "pages.pt")
+    torch.save([page[None] for page in tensors.values()], tmp_path / "batches.pt")
+    np.savez(tmp_path / "pages.npz", **pages)  # type: ignore[arg-type]
+    np.savez(tmp_path / "numbered.npz", *pages.values())
+    (tmp_path / "queries.pkl").write_bytes(pickle.dumps([*queries.values()][::-1]))
+    np.savez(tmp_path / "queries.npz", **dict([*queries.items()][::-1]))  # type: ignore[arg-type]
+    qrels = tmp_path / "qrels.json"
+    right = zip(queries, pages, strict=True)
+    qrels.write_text(json.dumps({query: {page: 1} for query, page in right}))
+    for file in ("pages.pt", "pages.npz"):
+        typed = f"{tmp_path / file}:{tmp_path / 'queries.npz'}"
+        assert recall_at_1(typed, Columns(judgements=qrels)) == 100
+    for file in ("pages.pt", "batches.pt", "numbered.npz"):
+        typed = f"{tmp_path / file}:{tmp_path / 'queries.pkl'}"
+        system = open_system(typed, Columns(captions_per_image=1))
+        lists: Any = system.scores
+        best = lists.listed["t2i"].score.reshape(8, 8).argmax(1)
+        assert best.tolist() == [*range(8)][::-1]
+
+
+def test_the_tokens_of_one_item_are_known_beside_those_of_others(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    pages = [rng.normal(size=(number + 2, 4)) for number in range(3)]
+    for name, held in (("pages", pages), ("one", pages[:1]), ("bare", pages[0])):
+        (tmp_path / f"{name}.pkl").write_bytes(pickle.dumps(held))
+    np.save(tmp_path / "one.npy", pages[0][None])
+    many, one = tmp_path / "pages.pkl", tmp_path / "one.pkl"
+    system = open_system(f"{one}:{many}", Columns(captions_per_image=3))
+    assert "tokens of 1 page and 3 queries" in system.read_as
+    one_each = f"{tmp_path / 'one.npy'}:{one}"
+    assert recall_at_1(one_each, Columns(captions_per_image=1)) == 100
+    for typed, said in (
+        (f"{one}:{one}", r"tokens of one page and of one query, save arrays \[1, tokens, D\]"),
+        (f"{many}:{tmp_path / 'bare.pkl'}", r"save \[1, 2, 4\] if .* or \[2, 1, 4\] if they"),
+        (f"{many}:{one}", r"pages\.pkl and .*one\.pkl: 3 x 1 vectors, expected 3 of images"),
+    ):
+        with pytest.raises(InputError, match=said) as refused:
+            open_system(typed, Columns(captions_per_image=2))
+        assert "\n" not in str(refused.value)
 
 
 def test_one_array_of_many_names_is_counted_for_each(

@@ -275,7 +275,11 @@ def _vectors(held: Held, images: Found, captions: Found, normalise: bool) -> Tak
         found = identified(
             source.shape, held_beside.given, held.columns, held.path, of_vectors=True
         )
-    except InputError:
+    except InputError as error:
+        if images.name == captions.name == "0":  # of lists with one array each
+            raise InputError(
+                f"{error}; if they are tokens of one page and of one query, save arrays [1, tokens, D]"
+            ) from None
         grouped = ""
         if source.shape[0] == source.shape[1]:
             grouped = mistakes.of_rows(source.images)
