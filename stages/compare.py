@@ -374,6 +374,8 @@ def _fitting(groups: list[list[System]]) -> list[list[System]]:
             f"{shapes[first]} has {images} images x {captions} captions and {others}: "
             "expected scores of one pool"
         )
+    for group in groups:
+        _refuse_one_run(group)
     _refuse_other_candidates(pools)
     ranked = {_directions(pool): pool.name for pool in pools}
     if len(ranked) > 1:
@@ -382,6 +384,21 @@ def _fitting(groups: list[list[System]]) -> list[list[System]]:
             f"{', '.join(of_each)}: only systems that rank the same directions are compared"
         )
     return groups
+
+
+def _refuse_one_run(seeds: Sequence[System]) -> None:
+    """Refuse seeds that are one file's run, by the same or by different candidates."""
+    seen: dict[Path, str] = {}
+    for seed in seeds:
+        if not isinstance(seed.scores, Lists) or not seed.scores.are_whole:
+            continue
+        file = Path(seed.scores.name).resolve()
+        if file in seen:
+            raise InputError(
+                f"{seen[file]} and {seed.name}: are one run of {seed.scores.name}, and seeds are runs of "
+                "their own; name one of both"
+            )
+        seen[file] = seed.name
 
 
 def _refuse_other_candidates(pools: Sequence[System]) -> None:

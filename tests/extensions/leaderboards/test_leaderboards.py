@@ -202,6 +202,13 @@ def test_ranked_lists_are_compared_with_vectors_of_the_same_candidates(
     assert "other_pred has 29 queries, made_qry:local 30" in refused("compare", other, vectors)
 
 
+def test_two_pools_of_one_run_are_no_seeds(encoded: Encoded, refused: Callable[..., str]) -> None:
+    lists = encoded.predict(encoded.own)
+    for pool in ("global", "local"):
+        said = refused("compare", f"A={encoded.path}:{pool},{encoded.path}", f"B={lists}")
+        assert f"made_qry:{pool} and made_qry: are one run of {encoded.path}" in said
+
+
 def test_a_candidate_that_comes_twice_takes_two_places(tmp_path: Path) -> None:
     lines = [
         {"prediction": ["b", "b", "a"], "label": ["a"], "rel_scores": None},
