@@ -396,3 +396,16 @@ def test_which_side_asks_follows_from_the_number_of_lists_or_must_be_said(
         return
     with pytest.raises(InputError, match="10 images and 10 captions; name the arrays i2t_ids"):
         top_lists._direction(Path("a.npz"), candidates, sides, columns)
+
+
+def test_two_lists_of_one_direction_are_named_and_one_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "lists.npz"
+    best_last = ORDER[:, ::-1]
+    np.savez(path, t2i_ids=ORDER, t2i_topk_ids=best_last, i2t_ids=SCORES.T.argsort(1)[:, ::-1])
+    with pytest.raises(InputError, match="holds 3 lists, t2i_ids, t2i_topk_ids, i2t_ids, of which"):
+        open_system(str(path), COLUMNS)
+    for name, order in (("t2i_ids", ORDER), ("t2i_topk_ids", best_last)):
+        lists: Any = open_system(f"{path}:{name}", COLUMNS).scores
+        listed = lists.listed["t2i"]
+        first = listed.score == 0
+        assert listed.candidate[first].tolist() == order[:, 0].tolist()

@@ -65,6 +65,9 @@ def _taken(held: Held, named: Sequence[Found], normalise: bool) -> Taken:
         )
     if len(named) == 2:
         return _of_two(held, named[0], named[1], normalise)
+    if named and named[0].role.kind == "listed":
+        (lists,) = named
+        return _lists(held, [(held.direction(lists), lists, _scores_of(lists, held))])
     if named:
         return _matrix(held, {None: named[0]})
     listed = held.of("listed")

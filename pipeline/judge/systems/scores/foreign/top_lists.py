@@ -13,7 +13,7 @@ import numpy as np
 
 from pipeline.foundation import evaluation
 from pipeline.foundation.evaluation.retrieval import Collection, Direction, Ids, Lists, Side
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores import runs
 from pipeline.judge.systems.scores.foreign.beside import Rows, beside, column
 from pipeline.judge.systems.scores.foreign.held import Found, Held
@@ -53,6 +53,7 @@ class Listed(NamedTuple):
     candidates: np.ndarray  # [Q, k], ids or rows
     scores: np.ndarray | None  # [Q, k]; None for the best first
     by_rows: bool = False  # whether candidates are called rows, such as indices
+    name: str = ""  # of the array, for messages
 
 
 class Sides(NamedTuple):
@@ -93,7 +94,7 @@ def of_arrays(held: Held, ways: Sequence[tuple[Direction | None, Found, Found | 
         name = Name.of(ids.name)
         of_rows = name.has(ROWS | FAISS) and not name.has(IDS)
         values = None if scores is None else scores.array.read()
-        listed.append(Listed(way, ids.array.read(), values, of_rows))
+        listed.append(Listed(way, ids.array.read(), values, of_rows, ids.name))
         arrays.append(ids)
         if scores is None:
             descriptions.append(f"{ids}, best first")
@@ -206,6 +207,7 @@ def _read(
 ) -> tuple[Lists, Collection, bool, str]:
     """The lists, their pool, whether its ids are known, and how they were read, in words."""
     found: dict[Direction, Run] = {}
+    name_of: dict[Direction, str] = {}
     said = []
     for each in listed:
         if each.scores is None and columns.distance:
@@ -214,6 +216,13 @@ def _read(
             )
         candidates = _as_numbers(each.candidates, sides.names, path)
         way = each.direction or _direction(path, candidates, sides, columns)
+        if way in found:
+            held = ", ".join(other.name for other in listed)
+            raise InputError(
+                f"{path}: holds {counted(len(listed), 'list')}, {held}, of which {name_of[way]} and {each.name} are "
+                f"both {NAMES[way]}; name one, {path}:{each.name}, or one of each direction"
+            )
+        name_of[way] = each.name
         found[way], read = _run(path, each, candidates, way, sides)
         said.append(f"{NAMES[way]} {read}".rstrip())
     if sides.pool is None:
