@@ -24,6 +24,7 @@ class MtebPredictions(Layout):
     """
 
     value = "score"
+    has_parts = True
 
     @classmethod
     def recognises(cls, start: str) -> bool:

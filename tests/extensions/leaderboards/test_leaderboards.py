@@ -116,6 +116,8 @@ def test_queries_of_mmeb_are_ranked_among_their_own_or_all_candidates(encoded: E
         assert recall_at_1(str(encoded.path)) == pytest.approx(recall)
         assert recall_at_1(str(predicted)) == pytest.approx(recall)
     assert "ties cannot be seen" in open_system(str(predicted)).read_as
+    with pytest.raises(InputError, match=r"made_pred\.jsonl: holds one list .* leave out :local"):
+        open_system(f"{predicted}:local")
 
 
 def test_a_file_of_mmeb_alone_says_what_is_missing_beside_it(encoded: Encoded) -> None:

@@ -27,12 +27,14 @@ class Layout(ABC):
         has_judgements: Whether the same file, read as judgements, says what is right for its run.
         has_all_queries: Whether a run lists every query of its pool, so that judgements of others
             are of another pool, such as another language's.
+        has_parts: Whether a file holds several, of which the user may choose.
         has_all_candidates: Whether each list has every candidate that its query was ranked among.
     """
 
     value: ClassVar[str]
     has_judgements: ClassVar[bool] = False
     has_all_queries: ClassVar[bool] = True
+    has_parts: ClassVar[bool] = False
     has_all_candidates: ClassVar[bool] = False
     title: str
 

@@ -99,12 +99,13 @@ class Rows:
 
     def _of_form(self, start: bytes) -> Iterator[tuple[Table, Ids]]:
         layout = self._layout(start)
-        if layout is not None:
-            return self._of_layout(layout(self.path, self.parts))
-        if self.parts:
+        has_parts = layout is not None and layout.has_parts
+        if self.parts and not has_parts:
             raise InputError(
                 f"{self.path}: holds one list of scores; leave out :{':'.join(self.parts)}"
             )
+        if layout is not None:
+            return self._of_layout(layout(self.path, self.parts))
         if start.startswith(b"PAR1"):
             return self._of_parquet()
         if start.startswith(b"{"):
