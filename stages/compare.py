@@ -107,6 +107,7 @@ def rank_alike(
     for group in groups:
         pools = [judged.with_languages(_like(first, pool), known) for pool in group]
         judged_groups.append([judged.judge(pool, truth, known) for pool in pools])
+    _refuse_other_answers([*chain(*judged_groups)])
     views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
     ranked, notes = _ranked(views, options.ties, settings)
     for group in judged_groups[1:]:
@@ -436,6 +437,26 @@ def _other_candidates(first: System, pool: System, lists: Sequence[Lists]) -> st
         if other != count:
             return f"query {query} has {count:,} in {first.name}, {other:,} in {pool.name}"
     return "as many for each query, but others"
+
+
+def _refuse_other_answers(pools: Sequence[System]) -> None:
+    """Refuse runs whose own files say that other candidates are right for a query."""
+    first = pools[0]
+    for pool in pools[1:]:
+        if first.relevance is None or pool.relevance is None or first.shape != pool.shape:
+            continue
+        mine = first.relevance.t2i
+        theirs = pool.relevance.t2i
+        are_same = np.array_equal(mine.candidate, theirs.candidate)
+        if are_same and np.array_equal(mine.start, theirs.start):
+            continue
+        for column, query in enumerate(first.caption_ids.tolist()):
+            rows = [slice(each.start[column], each.start[column + 1]) for each in (mine, theirs)]
+            if not np.array_equal(mine.candidate[rows[0]], theirs.candidate[rows[1]]):
+                raise InputError(
+                    f"{first.name} and {pool.name}: have other right candidates for query {query}; give "
+                    "--qrels, which says what is right for both"
+                )
 
 
 def _directions(pool: System) -> frozenset[Direction]:

@@ -204,6 +204,20 @@ def test_ranked_lists_are_compared_with_vectors_of_the_same_candidates(
     assert "other_pred has 29 queries, made_qry:local 30" in refused("compare", other, vectors)
 
 
+def test_runs_by_other_labels_are_not_compared(
+    encoded: Encoded, pipeline: Cli, refused: Callable[..., str]
+) -> None:
+    lists = encoded.predict(encoded.own)
+    lines = lists.read_text().splitlines()
+    changed = json.loads(lines[3]) | {"label": [NAMES[encoded.own[3][2]]]}
+    other = lists.with_name("other_pred.jsonl")
+    other.write_text("\n".join([*lines[:3], json.dumps(changed), *lines[4:]]))
+    said = refused("compare", other, encoded.path)
+    assert "made_qry: have other right candidates for query 3; give --qrels" in said
+    info = encoded.path.with_name("made_info.jsonl")
+    assert pipeline("compare", other, encoded.path, "--qrels", info)[0] == 0
+
+
 def test_two_pools_of_one_run_are_no_seeds(encoded: Encoded, refused: Callable[..., str]) -> None:
     lists = encoded.predict(encoded.own)
     for pool in ("global", "local"):
