@@ -82,6 +82,11 @@ class EncodedSet(FileSet):
         queries = _queries(path, len(asked))
         held = read_pickle(_beside(path, CANDIDATES)).arrays
         require_stored(held.values(), _beside(path, CANDIDATES))
+        for name, array in held.items():
+            if len(array.shape) not in (1, 2):
+                raise InputError(
+                    f"{_beside(path, CANDIDATES)}: {name[:40]!a} is {array}, expected [D], or [tokens, D]"
+                )
         vectors = {name: array.read() for name, array in held.items()}
         _require_vectors(path, asked, vectors)
         among = _pool_of_queries(path, parts, asked, [*vectors])

@@ -33,9 +33,11 @@ class Candidates(NamedTuple):
         """
         dimensions = {item.shape[1] for item in items}
         if len(dimensions) != 1:
-            raise InputError(f"vectors have the sizes {sorted(dimensions)}, expected one")
+            raise InputError(
+                f"the candidates' vectors have the sizes {sorted(dimensions)}, expected one"
+            )
         if not all(np.isfinite(item).all() for item in items):
-            raise InputError("a vector holds NaN or infinity: it cannot be ranked")
+            raise InputError("a candidate's vector holds NaN or infinity: it cannot be ranked")
         sizes = np.array([len(item) for item in items])
         start = np.cumsum(sizes) - sizes
         return cls(np.concatenate(items), start[sizes > 0], sizes > 0)

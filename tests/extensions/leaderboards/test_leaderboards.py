@@ -648,6 +648,12 @@ def test_what_is_damaged_is_refused_in_one_line(
         with pytest.raises(InputError, match=said):
             open_system(f"{encoded.path}:local")
     info.write_text(whole)
+    candidates = encoded.path.with_name("made_tgt")
+    named = dict(zip(NAMES, encoded.vectors, strict=True))
+    candidates.write_bytes(pickle.dumps(named | {NAMES[3]: encoded.vectors[None, :2]}))
+    with pytest.raises(InputError, match=r"made_tgt: 'candidate 3' is float32 \[1, 2, 16\]"):
+        open_system(f"{encoded.path}:local")
+    candidates.write_bytes(pickle.dumps(named))
     encoded.path.write_bytes(pickle.dumps([Code()]))
     with pytest.raises(InputError):
         open_system(f"{encoded.path}:local")

@@ -76,6 +76,12 @@ def clear(folder: Path) -> None:
         file.unlink()
 
 
+def hold_several(folder: Path) -> None:
+    ragged = np.empty(2, object)
+    ragged[:] = [IMAGES[0], IMAGES[0, :5]]
+    np.save(folder / "img_emb_4.npy", ragged, allow_pickle=True)
+
+
 def only_tensors(folder: Path) -> None:
     clear(folder)
     for number in range(3):
@@ -88,6 +94,7 @@ REFUSED = {
     "two shards of the number 4": repeat,
     "no rows of one array": widen,
     "are no shards of one array": add_other,
+    r"img_emb_4\.npy: holds 2 arrays by name": hold_several,
     "is an empty folder": clear,
     "a folder of 3 .pt files": only_tensors,
 }

@@ -58,7 +58,12 @@ def by_number(path: Path) -> dict[int, Path]:
 
 def array(file: Path) -> Array:
     """The array of one shard."""
-    return read_npy(file).arrays[""]
+    held = read_npy(file).arrays
+    if [*held] != [""]:
+        raise InputError(
+            f"{file}: holds {counted(len(held), 'array')} by name, expected one of rows"
+        )
+    return held[""]
 
 
 def _without_shards(path: Path, entries: list[Path]) -> InputError:
