@@ -505,6 +505,7 @@ def test_partitions_without_rows_have_no_shards(tmp_path: Path, rng: np.random.G
 def test_a_folder_of_clip_retrieval_says_which_one_is_missing(tmp_path: Path) -> None:
     rows = np.arange(8)
     write_shard(tmp_path, 0, rows, PHOTOS)
+    assert "of 1 part," in open_system(str(tmp_path), Columns(captions_per_image=1)).read_as
     for name in ("img_emb", "text_emb", "metadata"):
         with pytest.raises(InputError, match=f"{name}: is one of .*; name {tmp_path}$"):
             open_system(str(tmp_path / name))

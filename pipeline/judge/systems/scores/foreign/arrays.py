@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from pipeline.foundation import files
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores.foreign.words import Name
 
 # numpy has no bfloat16: the upper half of a float32 with the same value.
@@ -47,7 +47,7 @@ class Array:
         if self.keys is not None:
             described = f"dict of {described}"
         if self.parts:
-            described += f" of {self.parts} parts"
+            described += f" of {counted(self.parts, 'part')}"
         return described
 
     @property
