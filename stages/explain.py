@@ -68,7 +68,9 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
         right = "merged"
     if first.truth.qrels:
         right = "qrels"
-    base = Measurement.by(chosen, options.ties, options.normalise, split, right)
+    # Tokens are divided when they are read.
+    is_unit = options.normalise and splits[split].vectors is not None
+    base = Measurement.by(chosen, options.ties, is_unit, split, right)
     lacking = splits[split].lacks(base)
     if lacking:
         raise InputError(

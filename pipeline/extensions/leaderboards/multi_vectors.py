@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.foundation.evaluation.retrieval.rounding import Precision, rounded
 from pipeline.foundation.parts.errors import InputError
 
 Floats = npt.NDArray[np.float32]
@@ -23,10 +24,13 @@ class Candidates(NamedTuple):
     tokens: Floats  # [T, D]
     start: npt.NDArray[np.int64]  # [n], the first token of each candidate that has some
     has_tokens: npt.NDArray[np.bool_]  # [n]
+    # [n], whether rows of zeros pad a candidate and are compared, too; None for no candidate.
+    is_padded: npt.NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, items: Sequence[Floats]) -> "Candidates":
-        """Put items [tokens, D] together.
+    def of(cls, items: Sequence[Floats], padded_to: int = 0) -> "Candidates":
+        """Put items [tokens, D] together. padded_to: the tokens that each has with its padding, 0
+        where this does not count.
 
         Raises:
             InputError: For values that are not finite, and for tokens of several sizes.
@@ -40,7 +44,10 @@ class Candidates(NamedTuple):
             raise InputError("a candidate's vector holds NaN or infinity: it cannot be ranked")
         sizes = np.array([len(item) for item in items])
         start = np.cumsum(sizes) - sizes
-        return cls(np.concatenate(items), start[sizes > 0], sizes > 0)
+        is_padded = None
+        if padded_to:
+            is_padded = sizes < padded_to
+        return cls(np.concatenate(items), start[sizes > 0], sizes > 0, is_padded)
 
 
 def require_kept(queries: int, candidates: int) -> None:
@@ -63,9 +70,12 @@ def tokens_of(vectors: np.ndarray) -> Floats:
     return rows[rows.any(axis=1)]
 
 
-def maxsim(query: Floats, candidates: Candidates) -> Floats:
+def maxsim(query: Floats, candidates: Candidates, precision: Precision = "given") -> Floats:
     """The scores of a query's tokens [T, D] with each of n candidates, float32 [n]; the least that
-    there is for one without tokens.
+    there is for one without tokens, or 0 if its padding counts.
+
+    precision: to which products and sums are rounded; sums are added up in float32, as torch and
+        numpy add values of two bytes.
     """
     if query.shape[1] != candidates.tokens.shape[1]:
         raise InputError(
@@ -74,6 +84,10 @@ def maxsim(query: Floats, candidates: Candidates) -> Floats:
     if not np.isfinite(query).all():
         raise InputError("a query's vector holds NaN or infinity: it cannot be ranked")
     scores = np.full(len(candidates.has_tokens), np.finfo(np.float32).min)
+    is_padded = np.zeros(len(scores), bool)
+    if candidates.is_padded is not None:
+        is_padded = candidates.is_padded
+        scores[is_padded] = 0
     if not len(query) or not len(candidates.tokens):
         return scores
     total = np.zeros(len(candidates.start), np.float32)
@@ -81,6 +95,9 @@ def maxsim(query: Floats, candidates: Candidates) -> Floats:
     for first in range(0, len(query), together):
         products = query[first : first + together] @ candidates.tokens.T
         best_of_each = np.maximum.reduceat(products, candidates.start, axis=1)
+        best_of_each = rounded(best_of_each, precision)  # as the best of rounded products
+        of_padded = is_padded[candidates.has_tokens]
+        best_of_each[:, of_padded] = np.maximum(best_of_each[:, of_padded], 0)
         total += best_of_each.sum(axis=0)
-    scores[candidates.has_tokens] = total
+    scores[candidates.has_tokens] = rounded(total, precision)
     return scores

@@ -2,8 +2,10 @@
 ColBERT save them, dicts of them by id, or arrays [N, tokens, D] that zeros pad.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from pipeline.extensions.leaderboards.multi_vectors import (
 )
 from pipeline.foundation.evaluation.retrieval import Lists
 from pipeline.foundation.evaluation.retrieval.lists import Listed
+from pipeline.foundation.evaluation.retrieval.rounding import Precision, rounded
 from pipeline.foundation.parts.errors import InputError, counted, refusing
 from pipeline.judge.systems.scores.foreign import opening
 from pipeline.judge.systems.scores.foreign.arrays import Arrays, require_stored
@@ -23,6 +26,24 @@ from pipeline.judge.systems.scores.foreign.file_sets import FileSet, Typed
 from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
 from pipeline.judge.systems.scores.foreign.words import BOTH, VECTORS, Name
 from pipeline.judge.systems.scores.judged import Columns
+
+
+class Compared(NamedTuple):
+    """How tokens are compared."""
+
+    is_unit: bool = False  # whether they are divided by their lengths
+    precision: Precision = "given"  # the type of tokens, products and sums
+    has_padding: bool = False  # whether the padding of pages is compared, too
+
+
+# How others compare tokens, by the names of `READINGS` -> what they do otherwise.
+OTHERWISE: Mapping[str, Mapping[str, Any]] = {
+    "MaxSim in float16": {"precision": "float16"},
+    "MaxSim in bfloat16": {"precision": "bfloat16"},
+    "padding": {"has_padding": True},
+    "tokens of length 1": {"is_unit": True},
+    "tokens as given": {"is_unit": False},
+}
 
 
 class TokenFiles(FileSet):
@@ -46,27 +67,53 @@ class TokenFiles(FileSet):
         shape = (len(pages), len(queries))
         if 0 in shape:
             raise InputError(f"{pages_file} and {queries_file}: one of them holds nothing")
-        if normalise:
-            pages = [_of_length_1(item) for item in pages]
-            queries = [_of_length_1(item) for item in queries]
-        with refusing(InputError, lambda error: f"{pages_file} and {queries_file}: {error}"):
-            require_kept(len(queries), len(pages))
-            candidates = Candidates.of(pages)
-            scores = np.concatenate([maxsim(query, candidates) for query in queries])
+        files = f"{pages_file} and {queries_file}"
+        with refusing(InputError, lambda error: f"{files}: {error}"):
             given = Given(page_ids, query_ids)
             rows = identified(shape, given, columns, pages_file, of_vectors=True)
-        listed = Listed(
-            np.repeat(np.arange(len(queries)), len(pages)),
-            np.tile(np.arange(len(pages)), len(queries)),
-            scores.astype(np.float64),
-        )
-        source = Lists(shape, {"t2i": listed}, str(pages_file))
-        source.are_whole = True
         items = [counted(len(pages), "page"), counted(len(queries), "query")]
         said = in_words(
             f"tokens of {' and '.join(items)}, MaxSim in float32 without rows of zeros", rows.said
         )
-        return Scores(source, rows.pool, rows.has_ids, said, of_vectors=True)
+
+        def compared(how: Compared) -> Scores:
+            with refusing(InputError, lambda error: f"{files}: {error}"):
+                source = _compared(pages, queries, how, str(pages_file))
+            return Scores(source, rows.pool, rows.has_ids, said, of_vectors=True)
+
+        own = Compared(is_unit=normalise)
+        otherwise: dict[str, Callable[[], Scores]] = {}
+        for name, changes in OTHERWISE.items():
+            other = own._replace(**changes)
+            if other != own:
+                otherwise[name] = partial(compared, other)
+        return compared(own)._replace(otherwise=otherwise)
+
+
+def _compared(pages: list[Floats], queries: list[Floats], how: Compared, name: str) -> Lists:
+    """The scores of all pairs of pages and queries, each [tokens, D] with its padding."""
+    require_kept(len(queries), len(pages))
+    padded_to = 0
+    if how.has_padding:
+        padded_to = max(map(len, pages))
+    candidates = Candidates.of([_tokens(page, how) for page in pages], padded_to)
+    scores = [maxsim(_tokens(query, how), candidates, how.precision) for query in queries]
+    listed = Listed(
+        np.repeat(np.arange(len(queries)), len(pages)),
+        np.tile(np.arange(len(pages)), len(queries)),
+        np.concatenate(scores).astype(np.float64),
+    )
+    lists = Lists((len(pages), len(queries)), {"t2i": listed}, name)
+    lists.are_whole = True
+    return lists
+
+
+def _tokens(item: Floats, how: Compared) -> Floats:
+    """The tokens of an item as they are compared."""
+    tokens = tokens_of(item)
+    if how.is_unit:
+        tokens = tokens / np.linalg.norm(tokens, axis=1, keepdims=True)
+    return rounded(tokens, how.precision)
 
 
 def _is_of_tokens(arrays: Arrays | None) -> bool:
@@ -103,7 +150,7 @@ def _may_be_one_item(arrays: Arrays | None) -> bool:
 
 
 def _items(path: Path) -> tuple[list[Floats], np.ndarray | None]:
-    """The tokens of each item of a file, and the items' ids; None where it has none."""
+    """The items of a file, with their padding, and their ids; None where it has none."""
     held = opening.read(path)
     assert held is not None
     arrays = held.arrays
@@ -115,7 +162,7 @@ def _items(path: Path) -> tuple[list[Floats], np.ndarray | None]:
             f"{path}: holds {arrays['']} beside tokens of other items; save [1, {rows}, {size}] if they are "
             f"the tokens of one item, or [{rows}, 1, {size}] if they are {rows} items"
         )
-    items: list[np.ndarray] = []
+    items: list[Floats] = []
     for array in arrays.values():
         values = array.read()
         if values.ndim == 3:
@@ -125,7 +172,7 @@ def _items(path: Path) -> tuple[list[Floats], np.ndarray | None]:
     ids = _ids([*arrays])
     if ids is not None and len(ids) != len(items):
         ids = None
-    return [tokens_of(item) for item in items], ids
+    return items, ids
 
 
 def _ids(names: Sequence[str]) -> np.ndarray | None:
@@ -138,8 +185,3 @@ def _ids(names: Sequence[str]) -> np.ndarray | None:
     if "" in names:
         return None
     return np.array(names)
-
-
-def _of_length_1(tokens: Floats) -> Floats:
-    """Tokens divided by their lengths, none of which is 0."""
-    return tokens / np.linalg.norm(tokens, axis=1, keepdims=True)

@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.evaluation.retrieval import Embeddings, Ids, Scores, Similarity
+from pipeline.foundation.evaluation.retrieval import (
+    Embeddings,
+    Ids,
+    Lists,
+    Scores,
+    Similarity,
+    rounding,
+)
 from pipeline.foundation.evaluation.retrieval.blocks import Matrix, check_floats
+from pipeline.foundation.evaluation.retrieval.rounding import Precision, round_into
 from pipeline.foundation.evaluation.retrieval.similarity import (
     Directions,
     PerDirection,
@@ -17,7 +25,7 @@ from pipeline.foundation.evaluation.retrieval.similarity import (
     of_direction,
 )
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.explain.differences import Measurement, Precision
+from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.given import Given
 
 Cells = npt.NDArray[Any]
@@ -31,6 +39,8 @@ def read(given: Given, wanted: Measurement) -> Scores:
     """The scores that are given, rounded."""
     if wanted.scores == "given" and not wanted.joined:
         return given.scores
+    if isinstance(given.scores, Lists):
+        return given.scores.changed(lambda scores: _finite(rounding.rounded(scores, wanted.scores)))
     if isinstance(given.scores, PerDirection):
         i2t = of_direction(given.scores, "i2t")
         t2i = of_direction(given.scores, "t2i")
@@ -43,6 +53,13 @@ def _of_matrix(given: Given, source: Similarity, wanted: Measurement) -> Matrix:
         return _read(source, wanted.scores)
     cells = _read(source, "given").values
     return Matrix(rounded(joined(cells.T, given.owner).T, wanted.scores))
+
+
+def _finite(scores: Cells) -> Cells:
+    """Scores that can be ranked; refused where some are too large for their type."""
+    if not np.isfinite(scores).all():
+        raise InputError("a score is too large for its type")
+    return scores.astype(np.float64)
 
 
 def joined(of_captions: Cells, owner: Ids) -> Cells:
@@ -65,7 +82,7 @@ def _read(source: Similarity, precision: Precision) -> Matrix:
     _require_room(source.shape, 4)
     cells = np.empty(source.shape, np.float32)
     for rows, columns in source.grid(source.shape, CACHED):
-        _round_into(cells[rows, columns], source.block(rows, columns), precision)
+        round_into(cells[rows, columns], source.block(rows, columns), precision)
     return Matrix(cells)
 
 
@@ -139,20 +156,3 @@ def rounded(values: Cells, precision: Precision) -> Cells:
     if precision == "given":
         return values
     return _read(Matrix(values), precision).values
-
-
-def _round_into(cells: Cells, values: Cells, precision: Precision) -> None:
-    """Write rounded values as float32."""
-    if precision == "given":
-        cells[...] = values
-        return
-    if precision == "float16":
-        with np.errstate(over="ignore"):
-            cells[...] = values.astype(np.float16)
-        return
-    cells[...] = values
-    words = cells.view(np.uint32)
-    last_kept_bit = (words >> 16) & 1
-    # Half of the last kept bit, less one where that bit is 0.
-    words += last_kept_bit + np.uint32(0x7FFF)
-    words &= np.uint32(0xFFFF0000)

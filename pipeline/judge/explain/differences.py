@@ -14,9 +14,9 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.retrieval import Protocol, Ties
+from pipeline.foundation.evaluation.retrieval.rounding import Precision
 
 Step: TypeAlias = Literal["vectors", "scores", "pool", "ranking", "metric", "rounding"]
-Precision: TypeAlias = Literal["given", "float16", "bfloat16"]
 Summed: TypeAlias = Literal["both", "i2t", "t2i", "half", "third", "sixth"]
 Side: TypeAlias = Literal["none", "images", "captions", "both"]
 
@@ -52,7 +52,7 @@ def _tried(form: Correction) -> str:
 # The choices of a `Measurement` that each step takes.
 STEPS: Mapping[Step, tuple[str, ...]] = {
     "vectors": ("seed", "unit", "vectors", "tokens", "joined"),
-    "scores": ("scores", "rescored"),
+    "scores": ("reading", "scores", "rescored"),
     "pool": ("split", "captions", "unpaired", "right", "folds", "parts"),
     "ranking": ("ties",),
     "metric": (
@@ -81,6 +81,9 @@ class Measurement:
     vectors: Precision = "given"  # The type to which vectors are rounded
     tokens: int | None = None  # At how many tokens captions are cut; None for the encoder's limit
     joined: bool = False  # Whether each caption has the mean of its image's captions
+    # How the files are read, where they can be read otherwise: a key of `Given.otherwise`; "" as
+    # they are.
+    reading: str = ""
     scores: Precision = "given"  # The type to which scores are rounded
     rescored: str = ""  # A key of `CORRECTIONS`; "" for none
     # Which split is ranked, where there are several; "candidates" for its queries among all.
@@ -176,6 +179,7 @@ FAMILIES: tuple[Family, ...] = (
         "every image has captions, every caption an image",
     ),
     Family("other right answers", ("right",)),
+    Family("other readings of the files", ("reading",), "these can be read in one way"),
     Family(
         "folds", ("folds", "fold", "parts"), "{images} cannot be cut into several folds of one size"
     ),
@@ -267,6 +271,24 @@ TOOLS = {
         "its source",
     ),
 }
+# Another reading of the same files, by the name that its reader gives it -> what is different, and
+# where it was met.
+READINGS = {
+    "MaxSim in float16": (
+        "MaxSim in float16: tokens, their products and the sum",
+        "PyLate PR 237, sentence-transformers PR 3924",
+    ),
+    "MaxSim in bfloat16": (
+        "MaxSim in bfloat16: tokens, their products and the sum",
+        "PyLate PR 237, sentence-transformers PR 3924",
+    ),
+    "padding": (
+        "candidates padded with zeros to the longest one, so that no product is below 0",
+        "vidore-benchmark #111, colpali #274",
+    ),
+    "tokens of length 1": ("tokens divided by their lengths", "models in bfloat16"),
+    "tokens as given": ("tokens not divided by their lengths", "models in bfloat16"),
+}
 # Into how many folds images are cut where a paper does not say it.
 PARTS = (2, 5, 10)
 
@@ -288,6 +310,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     *(
         _difference(f"captions cut at {tokens} tokens", "Long-CLIP #71, FG-CLIP #22", tokens=tokens)
         for tokens in (20, 32, 50, 64, 77)
+    ),
+    *(
+        _difference(words, threads, reading=reading)
+        for reading, (words, threads) in READINGS.items()
     ),
     _difference("scores in float16", "mteb 2.18.9", scores="float16"),
     _difference("scores in bfloat16", "mteb 2.18.9", scores="bfloat16"),

@@ -54,6 +54,8 @@ class Given:
     of_tools: OfTools | None = None
     unlisted: int = 0  # Judged queries that a run does not list, which are not measured
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
+    # By a reading's name, see `READINGS`: the pool of the same files as others read them.
+    otherwise: Mapping[str, Callable[[], "Given"]] = field(default_factory=dict)
 
     @cached_property
     def vectors(self) -> Vectors | None:
@@ -98,13 +100,51 @@ class Given:
 
     @cached_property
     def is_listed(self) -> bool:
-        """Whether scores are lists of each query's best candidates alone."""
+        """Whether scores are lists of each query's candidates."""
         return any(isinstance(seed.scores, Lists) for seed in self.seeds)
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """Whether scores are lists of each query's best candidates alone."""
+        lists = [seed.scores for seed in self.seeds if isinstance(seed.scores, Lists)]
+        return not all(each.are_whole for each in lists)
 
     @property
     def seeds(self) -> tuple["Given", ...]:
         """The pool by each seed."""
         return (self, *self.others)
+
+    def read(self, reading: str) -> "Given | None":
+        """The pool of another reading, this one for ""; None where the files have no such."""
+        if not reading:
+            return self
+        if reading not in self._readings:
+            self._readings[reading] = self._read(reading)
+        return self._readings[reading]
+
+    @cached_property
+    def _readings(self) -> dict[str, "Given | None"]:
+        """What `read` gave."""
+        return {}
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """The readings that the files have and `read` could not give, and why."""
+        return {}
+
+    def _read(self, reading: str) -> "Given | None":
+        """The pool of another reading by every seed."""
+        if any(reading not in seed.otherwise for seed in self.seeds):
+            return None
+        pools: list[Given] = []
+        for seed in self.seeds:
+            try:
+                pools += seed.otherwise[reading]().seeds
+            except InputError as error:
+                self.refused[reading] = str(error)
+                return None
+        first, *others = pools
+        return replace(first, others=tuple(others))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -174,7 +214,9 @@ class Given:
 
         Among fewer candidates, those behind the listed ones are among the best, too.
         """
-        if wanted.scores != "given" or wanted.joined or wanted.ties in ("first", "last"):
+        if wanted.scores != "given" and self.is_cut:
+            return True
+        if wanted.joined or wanted.ties in ("first", "last"):
             return True
         effective = self._effective(wanted)
         if effective.hits != "any" or effective.folds is not None or not effective.unpaired:
@@ -186,6 +228,8 @@ class Given:
         """Whether a choice in which a measurement differs from the protocol's cannot be made here,
         or changes nothing.
         """
+        if wanted.reading and wanted.seed is not None:
+            return True  # the mean of a benchmark's parts is of several, as that of seeds
         images = self.images
         if not wanted.unpaired:
             images = int(np.count_nonzero(self._captions_of_each))
@@ -242,7 +286,7 @@ class Given:
             hits = "any"
         unpaired = wanted.unpaired or self._is_paired
         averaged = wanted.averaged
-        is_without_effect = {"judged": not self.unlisted, "found": not self.is_listed}
+        is_without_effect = {"judged": not self.unlisted, "found": not self.is_cut}
         if is_without_effect.get(averaged):
             averaged = "queries"
         return replace(

@@ -86,13 +86,23 @@ class Measuring:
                 self._folds[_ranking(measurement)] = folds
                 progress(len(self._folds), total)
 
+    def given(self, wanted: Measurement) -> Given:
+        """The pool that is measured."""
+        given = self.splits[wanted.split].read(wanted.reading)
+        assert given is not None, "the search asks for readings that there are"
+        return given
+
+    def _seed(self, wanted: Measurement) -> Given:
+        """The pool by the seed that is measured."""
+        return self.given(wanted).seeds[wanted.seed or 0]
+
     def is_ranked(self, wanted: Measurement) -> bool:
         """Is a measurement's ranking already computed?"""
         return all(_ranking(of_seed) in self._folds for of_seed in self.of_seeds(wanted))
 
     def of_seeds(self, wanted: Measurement) -> list[Measurement]:
         """The measurements of each seed whose mean is wanted."""
-        seeds = len(self.splits[wanted.split].seeds)
+        seeds = len(self.given(wanted).seeds)
         if wanted.seed is not None or seeds == 1:
             return [wanted]
         return [replace(wanted, seed=seed) for seed in range(seeds)]
@@ -141,7 +151,7 @@ class Measuring:
         return count
 
     def _scores(self, wanted: Measurement) -> Scores | None:
-        given = self.splits[wanted.split].seeds[wanted.seed or 0]
+        given = self._seed(wanted)
         with _unless_as_given(wanted):
             if given.vectors is None:
                 return _corrected(read(given, wanted), wanted)
@@ -151,7 +161,7 @@ class Measuring:
 
     def _multiplied(self, given: Given, wanted: Measurement) -> Cells:
         """The product of vectors; one at a time is in memory."""
-        name = (wanted.split, *wanted.of("vectors"))
+        name = (wanted.split, wanted.reading, *wanted.of("vectors"))
         if self._product is None or self._product[0] != name:
             self._product = None
             self._product = name, multiplied(given, wanted)
@@ -159,7 +169,7 @@ class Measuring:
 
     def _ranked(self, wanted: Measurement, scores: Scores) -> Folds:
         """The folds of a pool, by what is a hit and the rule for ties."""
-        given = self.splits[wanted.split]
+        given = self._seed(wanted)
         relevance = given.relevance(wanted.right)
         ranked: Callable[..., Iterator[tuple[tuple[str, str], Fold]]] = _each
         if wanted.hits == "any":
@@ -195,7 +205,7 @@ class Measuring:
 
     def _of_tool(self, wanted: Measurement, metric: Metric, way: str) -> float:
         """A metric as another tool measures it; NaN where it does not."""
-        of_tools = self.splits[wanted.split].seeds[wanted.seed or 0].of_tools
+        of_tools = self._seed(wanted).of_tools
         if of_tools is None or way != "t2i":
             return np.nan
         return of_tools.number(wanted.tool, metric)
@@ -222,7 +232,7 @@ class Measuring:
             if wanted.averaged == "found":
                 values = values[fold.ranked(way).best.greater < NEVER]
             if wanted.averaged == "judged" and metric.is_share:
-                unlisted = self.splits[wanted.split].unlisted
+                unlisted = self._seed(wanted).unlisted
                 values = np.concatenate([values, np.zeros(unlisted)])
             if not len(values):
                 return np.nan

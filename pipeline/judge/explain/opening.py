@@ -28,6 +28,8 @@ from pipeline.judge.tables.published import PublishedRow
 
 # The least ratings of CxC's pairs that are tried.
 RATINGS = (2.5, 3, 3.5)
+# The most pairs of the other readings of files, which are kept at once.
+MOST_PAIRS = 1 << 27
 # All splits of a manifest in one pool.
 ALL = "all"
 
@@ -65,8 +67,7 @@ class Source:
         """Open the scores."""
         systems, split = self._systems()
         manifest = self._manifest(systems[split])
-        of_pool, judgements = self._judged(systems[split], manifest)
-        system, has_owners = _with_owners(of_pool, judgements)
+        system, judged_so, has_owners = self._right(systems[split], manifest)
         systems[split] = system
         rules = self.rules or self._fitting(system)
         fold = fold_of(rules, system.shape[0], FOLD)
@@ -77,10 +78,11 @@ class Source:
         embed, longest = self._embed(pools[split])
         pool = replace(
             pools[split],
-            judged=judgements,
+            judged=judged_so,
             embed=embed,
             longest=longest,
             has_owners=has_owners,
+            otherwise=self._otherwise(system, manifest, fold),
         )
         pools[split] = pool
         if ALL in systems and split != ALL:
@@ -180,6 +182,24 @@ class Source:
             return None
         return OfTools(path, parts, self.truth.qrels)
 
+    def _otherwise(
+        self, system: System, manifest: Manifest | None, fold: int
+    ) -> dict[str, Callable[[], Given]]:
+        """The pools of the system's other readings, by name, with what is right in them."""
+
+        def opened(read: Callable[[], System]) -> Given:
+            pairs = len(system.otherwise) * _pairs(system)
+            if pairs > MOST_PAIRS:
+                raise InputError(
+                    f"{system.name}: {pairs:,} pairs of all other readings are more than are kept; give fewer "
+                    "queries"
+                )
+            of_reading, judgements, has_owners = self._right(read(), manifest)
+            pool = self._given(of_reading, manifest, fold)
+            return replace(pool, judged=judgements, has_owners=has_owners)
+
+        return {name: partial(opened, read) for name, read in system.otherwise.items()}
+
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
         """What embeds the captions again, each cut at a number of tokens; and how many the longest
         has.
@@ -192,6 +212,16 @@ class Source:
                 "--manifest"
             )
         return self.embedded_again(pool.captions, pool.vectors[1])
+
+    def _right(
+        self, system: System, manifest: Manifest | None
+    ) -> tuple[System, Mapping[str, Callable[[], Relevance]], bool]:
+        """The system as it is judged, the right pairs by other judgements, and whether its captions
+        have images of their own.
+        """
+        of_pool, judgements = self._judged(system, manifest)
+        with_owners, has_owners = _with_owners(of_pool, judgements)
+        return with_owners, judgements, has_owners
 
     def _judged(
         self, system: System, manifest: Manifest | None
@@ -212,6 +242,14 @@ class Source:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
         return system, judgements
+
+
+def _pairs(system: System) -> int:
+    """How many pairs have a score."""
+    scores = system.scores
+    if isinstance(scores, Lists):
+        return sum(len(listed.query) for listed in scores.listed.values())
+    return system.shape[0] * system.shape[1]
 
 
 def _with_owners(

@@ -77,6 +77,7 @@ def search(
         numbers = ", ".join(map(str, published))
         notes.append(f"The published numbers are read as fractions, in percent {numbers}.")
     known, not_tried = _possible(splits, base, published)
+    notes += [f"Not read otherwise: {reason}" for reason in given.refused.values()]
     searches = [_Search(measuring, base, published, way) for way in ways]
     _try(searches, known, most, progress)
     variants: list[Variant] = []
@@ -197,6 +198,14 @@ def _nearness(variant: Variant) -> tuple[bool, bool, int, Decimal, int]:
     return count > 0, not variant.reproduces, needed, variant.distance, count
 
 
+def _pool(splits: Mapping[str, Given], wanted: Measurement) -> Given | None:
+    """The pool of a measurement; None where it is not known."""
+    of_split = splits.get(wanted.split)
+    if of_split is None:
+        return None
+    return of_split.read(wanted.reading)
+
+
 NotTried: TypeAlias = Mapping[str, Sequence[Difference]]
 
 
@@ -210,9 +219,11 @@ def _possible(
         if not difference.changed(base) or not _is_asked(difference, published):
             continue
         wanted = replace(base, **dict(difference.choices))
-        given = splits.get(wanted.split)
+        given = _pool(splits, wanted)
         if wanted.instead and not _may_be_another(published, splits[base.split]):
             continue
+        if given is None and wanted.reading:
+            continue  # which the files do not have, or a note says why they cannot be read so
         lacking = "scores of other splits"
         if given is not None:
             lacking = given.lacks(wanted)
@@ -393,7 +404,7 @@ class _Search:
         wanted = self.measurement(choice)
         if wanted.directions == "mean" and self.way == WAYS[1]:
             return False  # which is that of the other direction
-        given = self.measuring.splits.get(wanted.split)
+        given = _pool(self.measuring.splits, wanted)
         if given is None or given.lacks(wanted):
             return False
         return not given.is_idle(wanted, self.base)

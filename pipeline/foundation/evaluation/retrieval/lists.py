@@ -3,7 +3,7 @@ them.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -111,13 +111,23 @@ class Lists:
 
     def reversed(self) -> "Lists":
         """The lists of distances, of which the smallest is best."""
-        negated: dict[Direction, Listed] = {}
-        for way, listed in self.listed.items():
-            negated[way] = listed._replace(score=-listed.score)
         order = self.order._replace(
             falls=self.order.rises, rises=self.order.falls, is_reversed=not self.order.is_reversed
         )
-        lists = Lists(self.shape, negated, self.name, order)
+        return self.changed(np.negative, order)
+
+    def changed(self, change: Callable[[Floats], Floats], order: Order = UNKNOWN_ORDER) -> "Lists":
+        """The same pairs with other scores.
+
+        Args:
+            change: Makes the scores, float64 [n], from those that the pairs have.
+            order: How they go with the places of the candidates.
+        """
+        changed: dict[Direction, Listed] = {}
+        for way, listed in self.listed.items():
+            changed[way] = listed._replace(score=change(listed.score))
+        lists = Lists(self.shape, changed, self.name, order)
+        lists.are_whole = self.are_whole
         lists.example = self.example
         return lists
 

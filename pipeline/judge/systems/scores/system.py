@@ -73,6 +73,8 @@ class System(Collection):
     # What its rows and columns are called, where a run does not say which are images.
     sides: tuple[str, str] = IMAGES_AND_CAPTIONS
     read_as: str = ""  # What a file from elsewhere was read as; "" for a store
+    # By a reading's name, what opens the same files as others read them; without judgements.
+    otherwise: Mapping[str, Callable[[], System]] = field(default_factory=dict)
     # With distractors: the system itself and its distractors, in the order of rows and columns;
     # else ().
     pools: tuple[System, ...] = ()

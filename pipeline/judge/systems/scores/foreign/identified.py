@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -73,6 +73,8 @@ class Scores(NamedTuple):
     of_anything: bool = False
     # the file that says what is right, where the scores come with one
     judgements: Path | None = None
+    # by a reading's name: the scores of the same files as others read them, see `Difference`
+    otherwise: Mapping[str, Callable[[], Scores]] = {}
 
 
 def in_words(*words: str) -> str:

@@ -2,9 +2,10 @@
 
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,18 +126,35 @@ def _of_files(
             scores = _scores(text, named, columns, normalise)
         else:
             scores = of_tool.scores(named, columns, normalise)
+    return _as_system(text, named, columns, normalise, scores)
+
+
+def _as_system(
+    text: str,
+    named: Sequence[tuple[Path, list[str]]],
+    columns: Columns,
+    normalise: bool,
+    scores: Scores,
+) -> System:
+    """The system of the scores of files, and of what these are when they are read otherwise."""
     if normalise and not scores.of_vectors:
         raise InputError(f"--normalise is for vectors; {text} holds similarities")
     if columns.distance and scores.of_vectors:
         raise InputError(
             "--distance is for a matrix; the inner products of vectors are similarities"
         )
+    path = named[0][0]
     source = scores.source
     if columns.distance:
         source = _reversed(as_similarity(source, str(path)))
     sides = IMAGES_AND_CAPTIONS
     if scores.of_anything:
         sides = CANDIDATES_AND_QUERIES
+    otherwise: dict[str, Callable[[], System]] = {}
+    for reading, read_otherwise in scores.otherwise.items():
+        otherwise[reading] = partial(
+            _read_as_system, text, named, columns, normalise, read_otherwise
+        )
     system = System.of(
         _name(named),
         source,
@@ -148,10 +166,22 @@ def _of_files(
         split=columns.known_split,
         sides=sides,
         read_as=scores.read_as,
+        otherwise=otherwise,
     )
     if scores.judgements is None or columns.judgements is not None:
         return system
     return judge(system, Truth(qrels=scores.judgements), None)
+
+
+def _read_as_system(
+    text: str,
+    named: Sequence[tuple[Path, list[str]]],
+    columns: Columns,
+    normalise: bool,
+    read_otherwise: Callable[[], Scores],
+) -> System:
+    """The system of files that are read otherwise."""
+    return _as_system(text, named, columns, normalise, read_otherwise())
 
 
 def _matrix(path: Path, columns: Columns) -> Scores:
