@@ -4,6 +4,7 @@ with each query's candidates in `NAME_info.jsonl`.
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -89,30 +90,38 @@ class EncodedSet(FileSet):
                 )
         vectors = {name: array.read() for name, array in held.items()}
         _require_vectors(path, asked, vectors)
-        among = _pool_of_queries(path, parts, asked, [*vectors])
-        said = in_words(
-            f"MMEB's vectors of {len(queries):,} queries and {len(vectors):,} candidates",
-            f"each query is ranked among {POOLS[among]}",
-        )
-        if queries.ndim == 3:
-            said = in_words(said, "MaxSim over tokens, without rows of zeros")
+        own = _pool_of_queries(path, parts, asked, [*vectors])
         if normalise:
             queries = _of_length_1(queries)
             vectors = {name: _of_length_1(vector) for name, vector in vectors.items()}
-        with refusing(InputError, lambda error: f"{path}: {error}"):
-            if among == "global":
-                run = _among_all(queries, vectors)
-            else:
-                run = _among_own(queries, vectors, asked)
         labels = _ids([name for query in asked for name in query.labels])
-        candidates = np.union1d(run.candidate, labels)
-        if len(candidates) != len(vectors):
-            said = in_words(said, _counted(asked, len(vectors), len(candidates)))
-        pool = Collection(candidates, np.arange(len(queries)), np.full(len(queries), -1, np.int64))
-        lists = runs.lists({"t2i": run}, pool, str(path))
-        lists.has_all_queries = True
-        lists.are_whole = True
-        return Scores(lists, pool, True, said, of_vectors=True, of_anything=True, judgements=info)
+
+        def ranked(among: str) -> Scores:
+            with refusing(InputError, lambda error: f"{path}: {error}"):
+                if among == "global":
+                    run = _among_all(queries, vectors)
+                else:
+                    run = _among_own(queries, vectors, asked)
+            candidates = np.union1d(run.candidate, labels)
+            owner = np.full(len(queries), -1, np.int64)
+            pool = Collection(candidates, np.arange(len(queries)), owner)
+            lists = runs.lists({"t2i": run}, pool, str(path))
+            lists.has_all_queries = True
+            lists.are_whole = True
+            said = in_words(
+                f"MMEB's vectors of {len(queries):,} queries and {len(vectors):,} candidates",
+                f"each query is ranked among {POOLS[among]}",
+            )
+            if queries.ndim == 3:
+                said = in_words(said, "MaxSim over tokens, without rows of zeros")
+            if len(candidates) != len(vectors):
+                said = in_words(said, _counted(asked, len(vectors), len(candidates)))
+            return Scores(
+                lists, pool, True, said, of_vectors=True, of_anything=True, judgements=info
+            )
+
+        otherwise = {POOLS[pool]: partial(ranked, pool) for pool in POOLS if pool != own}
+        return ranked(own)._replace(otherwise=otherwise)
 
 
 def _ending(path: Path) -> str:

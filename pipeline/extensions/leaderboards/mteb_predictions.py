@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pipeline.foundation.evaluation.judgements.layouts import Layout, Row
+from pipeline.foundation.evaluation.judgements.layouts import Layout, Other, Row
 from pipeline.foundation.files import long_json
 
 MODEL = "mteb_model_meta"
@@ -67,6 +67,8 @@ class MtebPredictions(Layout):
         if len(asked_for) > 1:
             last = _shown([*asked_for][-1])
             raise ValueError(f"holds {_listed(asked_for)}; name one: {self.path}:{last}")
+        for other in others:
+            self.others.append(Other(other, is_sibling=other[1] == chosen[1]))
         self.title = f"mteb's predictions, subset {chosen[0]}, split {chosen[1]}"
         if model:
             self.title += (

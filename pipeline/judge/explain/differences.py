@@ -233,6 +233,12 @@ def _difference(words: str, threads: str, **choices: Any) -> Difference:
     return Difference(words, threads, tuple(choices.items()))
 
 
+def of_part(name: str) -> Difference:
+    """Another part of the file, by its reading's name, which others may have measured."""
+    words = name.replace("{", "{{").replace("}", "}}")
+    return _difference(f"{words} of the same file", "subsets and splits", reading=name)
+
+
 # Metrics that are called by each other's names, without their cutoffs -> what they are.
 METRICS = {
     "R": "a hit, of any right candidate",
@@ -285,6 +291,22 @@ READINGS = {
     "padding": (
         "candidates padded with zeros to the longest one, so that no product is below 0",
         "vidore-benchmark #111, colpali #274",
+    ),
+    "mean of subsets": (
+        "the mean over all subsets of the split, such as languages",
+        "leaderboards' averages, mteb's ViDoRe",
+    ),
+    "subsets together": (
+        "the queries of all subsets of the split in one mean",
+        "leaderboards' averages, mteb's ViDoRe",
+    ),
+    "its own candidates": (
+        "each query ranked among its own candidates alone",
+        "MMEB's and M-BEIR's local and global pools",
+    ),
+    "all candidates": (
+        "each query ranked among the candidates of all queries",
+        "MMEB's and M-BEIR's local and global pools",
     ),
     "tokens of length 1": ("tokens divided by their lengths", "models in bfloat16"),
     "tokens as given": ("tokens not divided by their lengths", "models in bfloat16"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,8 @@ CHOICES = attrgetter(*Measurement.__dataclass_fields__)
 
 Vectors = tuple[np.ndarray, np.ndarray]
 Pool = list[tuple[Ids, Ids]]
+# What reads another pool; None where it would be the same.
+Read: TypeAlias = Callable[[], "Given | None"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class Given:
     unlisted: int = 0  # Judged queries that a run does not list, which are not measured
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
     # By a reading's name, see `READINGS`: the pool of the same files as others read them.
-    otherwise: Mapping[str, Callable[[], "Given"]] = field(default_factory=dict)
+    otherwise: Mapping[str, "Read"] = field(default_factory=dict)
 
     @cached_property
     def vectors(self) -> Vectors | None:
@@ -139,10 +141,13 @@ class Given:
         pools: list[Given] = []
         for seed in self.seeds:
             try:
-                pools += seed.otherwise[reading]().seeds
+                pool = seed.otherwise[reading]()
             except InputError as error:
                 self.refused[reading] = str(error)
                 return None
+            if pool is None:
+                return None
+            pools += pool.seeds
         first, *others = pools
         return replace(first, others=tuple(others))
 

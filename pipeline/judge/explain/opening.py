@@ -16,6 +16,7 @@ from pipeline.foundation.evaluation.retrieval.lists import Lists
 from pipeline.foundation.manifest import SPLITS, Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
+from pipeline.judge.explain import otherwise
 from pipeline.judge.explain.given import FOLD, Given
 from pipeline.judge.explain.of_arrays import fold_of
 from pipeline.judge.explain.of_tools import OfTools
@@ -28,8 +29,6 @@ from pipeline.judge.tables.published import PublishedRow
 
 # The least ratings of CxC's pairs that are tried.
 RATINGS = (2.5, 3, 3.5)
-# The most pairs of the other readings of files, which are kept at once.
-MOST_PAIRS = 1 << 27
 # All splits of a manifest in one pool.
 ALL = "all"
 
@@ -76,14 +75,20 @@ class Source:
             for name, system_of_split in systems.items()
         }
         embed, longest = self._embed(pools[split])
+
+        def opened(read: Callable[[], System]) -> Given:
+            of_reading, judgements, has_owners = self._right(read(), manifest)
+            given = self._given(of_reading, manifest, fold)
+            return replace(given, judged=judgements, has_owners=has_owners)
+
         pool = replace(
             pools[split],
             judged=judged_so,
             embed=embed,
             longest=longest,
             has_owners=has_owners,
-            otherwise=self._otherwise(system, manifest, fold),
         )
+        pool = replace(pool, otherwise=otherwise.of_system(pool, system, opened))
         pools[split] = pool
         if ALL in systems and split != ALL:
             pools["candidates"] = _among_all(pools[ALL], systems[ALL], system)
@@ -175,30 +180,12 @@ class Source:
         if self.truth.qrels is None or not isinstance(system.scores, Lists):
             return None
         named = opening.places(self.text, self.root)
-        path, parts = named[0]
+        path, _ = named[0]
         if len(named) > 1 or path.is_dir() or self.columns.distance:
             return None
         if opening.kind_of(path) not in ("text", "parquet") or not conventions.TOOLS:
             return None
-        return OfTools(path, parts, self.truth.qrels)
-
-    def _otherwise(
-        self, system: System, manifest: Manifest | None, fold: int
-    ) -> dict[str, Callable[[], Given]]:
-        """The pools of the system's other readings, by name, with what is right in them."""
-
-        def opened(read: Callable[[], System]) -> Given:
-            pairs = len(system.otherwise) * _pairs(system)
-            if pairs > MOST_PAIRS:
-                raise InputError(
-                    f"{system.name}: {pairs:,} pairs of all other readings are more than are kept; give fewer "
-                    "queries"
-                )
-            of_reading, judgements, has_owners = self._right(read(), manifest)
-            pool = self._given(of_reading, manifest, fold)
-            return replace(pool, judged=judgements, has_owners=has_owners)
-
-        return {name: partial(opened, read) for name, read in system.otherwise.items()}
+        return OfTools(path, system.scores.parts, self.truth.qrels)
 
     def _embed(self, pool: Given) -> tuple[Callable[[int], np.ndarray] | None, int]:
         """What embeds the captions again, each cut at a number of tokens; and how many the longest
@@ -242,14 +229,6 @@ class Source:
                 read_pairs = partial(coco_pairs.cxc_across, self.cxc, system, least_rating)
                 judgements[f"cxc {least_rating:g}"] = read_pairs
         return system, judgements
-
-
-def _pairs(system: System) -> int:
-    """How many pairs have a score."""
-    scores = system.scores
-    if isinstance(scores, Lists):
-        return sum(len(listed.query) for listed in scores.listed.values())
-    return system.shape[0] * system.shape[1]
 
 
 def _with_owners(

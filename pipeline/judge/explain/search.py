@@ -16,9 +16,11 @@ from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.explain.differences import (
     DIFFERENCES,
     FAMILIES,
+    READINGS,
     STEPS,
     Difference,
     Measurement,
+    of_part,
 )
 from pipeline.judge.explain.explained import (
     NEAR,
@@ -77,7 +79,7 @@ def search(
         numbers = ", ".join(map(str, published))
         notes.append(f"The published numbers are read as fractions, in percent {numbers}.")
     known, not_tried = _possible(splits, base, published)
-    notes += [f"Not read otherwise: {reason}" for reason in given.refused.values()]
+    notes += _not_read(given)
     searches = [_Search(measuring, base, published, way) for way in ways]
     _try(searches, known, most, progress)
     variants: list[Variant] = []
@@ -206,6 +208,15 @@ def _pool(splits: Mapping[str, Given], wanted: Measurement) -> Given | None:
     return of_split.read(wanted.reading)
 
 
+def _not_read(given: Given) -> Iterator[str]:
+    """Say which other readings of the files were not tried, and why."""
+    names_by_reason: dict[str, list[str]] = {}
+    for reading, reason in given.refused.items():
+        names_by_reason.setdefault(reason, []).append(reading)
+    for reason, names in names_by_reason.items():
+        yield f"Not tried: {', '.join(names)}: {reason}."
+
+
 NotTried: TypeAlias = Mapping[str, Sequence[Difference]]
 
 
@@ -215,7 +226,8 @@ def _possible(
     """The differences that can be tried, and those that need what is not known."""
     known: list[Difference] = []
     not_tried: dict[str, list[Difference]] = {}
-    for difference in DIFFERENCES:
+    parts = [of_part(name) for name in splits[base.split].otherwise if name not in READINGS]
+    for difference in (*DIFFERENCES, *parts):
         if not difference.changed(base) or not _is_asked(difference, published):
             continue
         wanted = replace(base, **dict(difference.choices))
@@ -282,7 +294,8 @@ def _families(
             if any(difference.family == family for difference in differences):
                 lacking.append(need)
         idle = ""
-        if not tried and not lacking:
+        is_refused = family.choices == ("reading",) and bool(given.refused)
+        if not tried and not lacking and not is_refused:
             idle = family.idle.format(images=counted(given.images, "image"), size=given.fold)
         yield Coverage(family.words, tried, tuple(lacking), idle)
 

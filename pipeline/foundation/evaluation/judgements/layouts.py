@@ -6,12 +6,19 @@ A layout is a subclass of `Layout`, in a file of an extension, and a line in its
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from pipeline.foundation.parts import lazy
 
 # A query, a candidate, and its score, rank or grade, as text.
 Row = tuple[str, str, str]
+
+
+class Other(NamedTuple):
+    """What a file holds beside what was read."""
+
+    parts: Sequence[str]  # what the user types behind the file to choose it
+    is_sibling: bool  # whether a mean is taken over both, such as two languages of one benchmark
 
 
 class Layout(ABC):
@@ -24,6 +31,7 @@ class Layout(ABC):
         title: What the file was recognised as, for the user.
         unanswered: The queries whose list is empty, of the rows read so far; each counts as a
             query without a right candidate.
+        others: What else the file holds, of the rows read so far.
         has_judgements: Whether the same file, read as judgements, says what is right for its run.
         has_all_queries: Whether a run lists every query of its pool, so that judgements of others
             are of another pool, such as another language's.
@@ -48,6 +56,7 @@ class Layout(ABC):
         self.path = path
         self.parts = parts
         self.unanswered: list[str] = []
+        self.others: list[Other] = []
 
     @classmethod
     @abstractmethod

@@ -66,6 +66,7 @@ class Rows:
     count: int = 0  # How many rows were read, with those that are left out
     unanswered: list[str] = field(default_factory=list)  # Queries of a layout whose list is empty
     example: str = ""  # The first candidate as the file writes it
+    others: list[layouts.Other] = field(default_factory=list)  # What else a layout's file holds
 
     def tables(self) -> Iterator[tuple[Table, Ids]]:
         """The rows, each with its number in the file, from 1; a header and blank rows do not
@@ -263,6 +264,7 @@ class Rows:
             self.title = layout.title
         self.value = layout.value
         self.unanswered = layout.unanswered
+        self.others = layout.others
         if rows:
             yield self._of_pairs(rows, layout.value)
 

@@ -3,7 +3,7 @@ them.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -79,6 +79,8 @@ class Lists:
         self.are_whole = False
         # A candidate as a file writes it, for messages; "" where there is none.
         self.example = ""
+        # What the user types behind the file, to choose in it.
+        self.parts: Sequence[str] = ()
 
     def direction(self, name: Direction, block_bytes: int) -> Similarity:
         """Refuse what needs every score, see `PerDirection.direction`.
@@ -104,9 +106,16 @@ class Lists:
                 candidate = row[listed.candidate]
             inside = (query >= 0) & (candidate >= 0)
             selected[way] = Listed(query[inside], candidate[inside], listed.score[inside])
-        lists = Lists((len(images), len(captions)), selected, self.name, self.order)
+        return self._like((len(images), len(captions)), selected, self.order)
+
+    def _like(
+        self, shape: tuple[int, int], listed: Mapping[Direction, Listed], order: Order
+    ) -> "Lists":
+        """Other lists of the same file."""
+        lists = Lists(shape, listed, self.name, order)
         lists.are_whole = self.are_whole
         lists.example = self.example
+        lists.parts = self.parts
         return lists
 
     def reversed(self) -> "Lists":
@@ -126,10 +135,7 @@ class Lists:
         changed: dict[Direction, Listed] = {}
         for way, listed in self.listed.items():
             changed[way] = listed._replace(score=change(listed.score))
-        lists = Lists(self.shape, changed, self.name, order)
-        lists.are_whole = self.are_whole
-        lists.example = self.example
-        return lists
+        return self._like(self.shape, changed, order)
 
     def longest(self, direction: Direction) -> int:
         """The number of candidates in the longest list of a direction, the cut-off of the lists."""

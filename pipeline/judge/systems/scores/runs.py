@@ -37,7 +37,7 @@ from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.systems.scores.system import System
 
 if TYPE_CHECKING:
-    from pipeline.foundation.evaluation.judgements.layouts import Layout
+    from pipeline.foundation.evaluation.judgements.layouts import Layout, Other
     from pipeline.foundation.evaluation.judgements.names import Names
     from pipeline.foundation.evaluation.judgements.rows import Rows, Table
 
@@ -56,6 +56,7 @@ class RunFile(NamedTuple):
     example: str  # the first candidate as the file writes it
     # The rows of an image and a caption as the file writes them, for a message.
     of_pair: Callable[[int, int], str]
+    others: Sequence[Other]  # what else the file holds
 
 
 class Run(NamedTuple):
@@ -163,8 +164,8 @@ def read(
     if is_of_ranks:
         negated = {way: listed._replace(score=-listed.score) for way, listed in run.items()}
         title = rows.title.replace("score", "rank")
-        return RunFile(negated, title, unanswered, rows.example, of_pair)
-    return RunFile(run, rows.title, unanswered, rows.example, of_pair)
+        return RunFile(negated, title, unanswered, rows.example, of_pair, rows.others)
+    return RunFile(run, rows.title, unanswered, rows.example, of_pair, rows.others)
 
 
 def refuse_other_order(path: Path, table: Table) -> None:

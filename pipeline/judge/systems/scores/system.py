@@ -75,6 +75,8 @@ class System(Collection):
     read_as: str = ""  # What a file from elsewhere was read as; "" for a store
     # By a reading's name, what opens the same files as others read them; without judgements.
     otherwise: Mapping[str, Callable[[], System]] = field(default_factory=dict)
+    # Which of these are other parts of one benchmark, over which a mean is taken
+    siblings: tuple[str, ...] = ()
     # With distractors: the system itself and its distractors, in the order of rows and columns;
     # else ().
     pools: tuple[System, ...] = ()

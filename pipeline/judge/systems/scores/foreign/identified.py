@@ -75,6 +75,8 @@ class Scores(NamedTuple):
     judgements: Path | None = None
     # by a reading's name: the scores of the same files as others read them, see `Difference`
     otherwise: Mapping[str, Callable[[], Scores]] = {}
+    # which of these are other parts of one benchmark, over which a mean is taken
+    siblings: tuple[str, ...] = ()
 
 
 def in_words(*words: str) -> str:

@@ -167,6 +167,7 @@ def _as_system(
         sides=sides,
         read_as=scores.read_as,
         otherwise=otherwise,
+        siblings=scores.siblings,
     )
     if scores.judgements is None or columns.judgements is not None:
         return system

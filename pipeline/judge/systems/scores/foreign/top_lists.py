@@ -4,8 +4,9 @@ scores.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +31,7 @@ from pipeline.judge.systems.scores.foreign.identified import (
 from pipeline.judge.systems.scores.foreign.scores import Taken, refuse_distances
 from pipeline.judge.systems.scores.foreign.words import CANDIDATES, FAISS, IDS, QUERIES, ROWS, Name
 from pipeline.judge.systems.scores.judged import CAPTIONS, Columns
-from pipeline.judge.systems.scores.runs import Run
+from pipeline.judge.systems.scores.runs import Run, RunFile
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.judgements.names import Names
@@ -125,7 +126,8 @@ def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
         pool, names = known
         file = runs.read(path, names, columns.distance, parts)
         lists = runs.lists(file.run, pool, str(path), file.of_pair)
-        return Scores(lists, pool, True, file.title)
+        lists.parts = parts
+        return _with_others(Scores(lists, pool, True, file.title), file, path, columns)
     of_anything = layout is not None or not runs.names_sides(path, parts)
     names = evaluation.judgements.names.Names(sided=layout is None)
     file = runs.read(path, names, columns.distance, parts)
@@ -135,7 +137,23 @@ def of_run(path: Path, columns: Columns, parts: Sequence[str] = ()) -> Scores:
     lists.unanswered = np.flatnonzero(np.isin(pool.caption_ids, file.unanswered))
     lists.has_all_queries = layout is not None and layout.has_all_queries
     lists.are_whole = layout is not None and layout.has_all_candidates
-    return Scores(lists, pool, has_ids, file.title, of_anything=of_anything, judgements=judgements)
+    lists.parts = parts
+    scores = Scores(
+        lists, pool, has_ids, file.title, of_anything=of_anything, judgements=judgements
+    )
+    return _with_others(scores, file, path, columns)
+
+
+def _with_others(scores: Scores, file: RunFile, path: Path, columns: Columns) -> Scores:
+    """The scores of a run, and what else its file holds."""
+    otherwise: dict[str, Callable[[], Scores]] = {}
+    siblings = []
+    for other in file.others:
+        name = ":".join(other.parts)
+        otherwise[name] = partial(of_run, path, columns, other.parts)
+        if other.is_sibling:
+            siblings.append(name)
+    return scores._replace(otherwise=otherwise, siblings=tuple(siblings))
 
 
 def _sides(held: Held, listed: Sequence[Listed]) -> tuple[Sides, list[Found], str]:
