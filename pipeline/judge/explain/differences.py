@@ -300,6 +300,10 @@ READINGS = {
         "the queries of all subsets of the split in one mean",
         "leaderboards' averages, mteb's ViDoRe",
     ),
+    "marks as scores": (
+        "−100, which marks pairs that were not scored, read as a score",
+        "ALBEF's, BLIP's and LAVIS' matrices",
+    ),
     "its own candidates": (
         "each query ranked among its own candidates alone",
         "MMEB's and M-BEIR's local and global pools",

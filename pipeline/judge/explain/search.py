@@ -241,9 +241,24 @@ def _possible(
             lacking = given.lacks(wanted)
         if lacking:
             not_tried.setdefault(lacking, []).append(difference)
+            if given is not None and _is_known_otherwise(given, wanted):
+                known.append(difference)
         elif given is not None and not given.is_idle(wanted, base):
             known.append(difference)
     return known, not_tried
+
+
+def _is_known_otherwise(given: Given, wanted: Measurement) -> bool:
+    """Whether another reading of the files has what a measurement needs, so that both can be tried
+    together.
+    """
+    if wanted.reading:
+        return False
+    for reading in given.otherwise:
+        pool = given.read(reading)
+        if pool is not None and not pool.lacks(wanted):
+            return True
+    return False
 
 
 def _may_be_another(published: Sequence[Printed], given: Given) -> bool:
@@ -468,7 +483,9 @@ class _Search:
     def _shown(self, choice: Choice) -> Shown | None:
         """The numbers of a choice, rounded as the published ones; None if one is not known."""
         if choice not in self._shown_of:
-            self._shown_of[choice] = self._numbers(self.measurement(choice))
+            self._shown_of[choice] = None
+            if not choice or self._is_possible(choice):
+                self._shown_of[choice] = self._numbers(self.measurement(choice))
         return self._shown_of[choice]
 
     def bounds(self, known: Sequence[Difference], given: Given) -> Iterator[Bounds]:
@@ -478,6 +495,8 @@ class _Search:
         choices: list[Choice] = [()]
         choices += [(difference,) for difference in known]
         for choice in choices:
+            if self._shown(choice) is None:
+                continue
             wanted = self.measurement(choice)
             worst = self._numbers(replace(wanted, ties="pessimistic"))
             best = self._numbers(replace(wanted, ties="optimistic"))

@@ -194,12 +194,8 @@ def _matrix(path: Path, columns: Columns) -> Scores:
     shape = (values.shape[0], values.shape[1])
     rows = identified(shape, Given(), columns, path)
     array = f"a NumPy array: {stored_as(values.dtype)} {list(shape)}"
-    source: Any = values
-    unlisted = ""
-    only_candidates = unscored.as_lists({None: values}, str(path))
-    if only_candidates is not None:
-        source, unlisted = only_candidates
-    return Scores(source, rows.pool, rows.has_ids, in_words(array, unlisted, rows.said))
+    whole = Scores(values, rows.pool, rows.has_ids, in_words(array, rows.said))
+    return unscored.only_scored(whole, {None: values}, path)
 
 
 def _scores(

@@ -228,21 +228,16 @@ def _matrix(held: Held, ways: Mapping[Direction | None, Found]) -> Taken:
             f"{path}: {ways['i2t']} and {ways['t2i']} are no two directions of one pool; expected images "
             "x captions, and captions x images"
         )
-    only_candidates = unscored.as_lists(blocks, str(path))
-    unlisted = ""
-    source: retrieval.Scores
-    if only_candidates is not None:
-        source, unlisted = only_candidates
-    elif len(read) == 1:
-        (source,) = read.values()
-    else:
+    source, *others = read.values()
+    if others:
         source = Directions(read["i2t"], read["t2i"])  # type: ignore[arg-type]
     held_beside = beside(held, Rows(source.shape))
     found = identified(source.shape, held_beside.given, held.columns, path)
     words = " and ".join(str(each) for each in ways.values())
     if len(ways) > 1:
         words = f"scores of each direction: {words}"
-    scores = Scores(source, found.pool, found.has_ids, in_words(words, unlisted, found.said))
+    whole = Scores(source, found.pool, found.has_ids, in_words(words, found.said))
+    scores = unscored.only_scored(whole, blocks, path)
     return Taken(scores, [*ways.values(), *held_beside.used(found)])
 
 

@@ -4,12 +4,14 @@ scores each query's first k candidates, and leaves -100 at all others; summed ov
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists
 from pipeline.foundation.evaluation.retrieval.lists import Listed
+from pipeline.judge.systems.scores.foreign.identified import Scores, in_words
 
 FILL = -100
 MOST_PROCESSES = 1024
@@ -24,15 +26,31 @@ ROWS = 256  # that are looked at together
 LOOKED_AT = 5  # rows, in one of which the value is found
 
 
-def as_lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists, str] | None:
+def only_scored(
+    whole: Scores, matrices: Mapping[Direction | None, Any], name: str | Path
+) -> Scores:
     """The candidates that were scored, where the other pairs have one value that says they were
-    not; and that in words. None for any other matrix, and for one that does not tell whose
+    not; the scores as they are for any other matrix, and for one that does not tell whose
     candidates were scored.
 
     Args:
+        whole: The scores of all pairs.
         matrices: One [I, C], under None, or one for each direction.
         name: What messages call them.
     """
+    found = _lists(matrices, str(name))
+    if found is None:
+        return whole
+    lists, said = found
+    return whole._replace(
+        source=lists,
+        read_as=in_words(whole.read_as, said),
+        otherwise={"marks as scores": lambda: whole},
+    )
+
+
+def _lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists, str] | None:
+    """The pairs that were scored, and which value the others have; None where that is not told."""
     fill_of: dict[Direction | None, float | None] = {}
     for way, matrix in matrices.items():
         fill_of[way] = _fill(matrix, MOST if way is None else MOST_OF_DIRECTION)
