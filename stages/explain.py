@@ -19,6 +19,8 @@ from pipeline.judge.explain.opening import Source, of_seeds
 from pipeline.judge.explain.search import search
 from pipeline.judge.systems.scores import judged
 from pipeline.judge.systems.scores.foreign import results_file
+from pipeline.judge.systems.scores.measured import lists_of
+from pipeline.judge.tables import evaluated
 from pipeline.run.studies import cut_captions
 from stages import named_systems, terminal
 from stages.commands.explain import ExplainOptions
@@ -87,6 +89,8 @@ def explain(paths: Paths, settings: Settings, options: ExplainOptions) -> None:
 
         found = search(splits, base, chosen, numbers, options.most, reach, row)
     notes = [*judged.notes_of_vectors(system), *judged.notes(system, measured)]
+    described = {"sides": system.sides, "queries": measured.queries}
+    notes += evaluated.of_lists(described | {"lists": lists_of(system, measured)})
     of_file = results_file.queries(options.published)
     if of_file is not None and of_file not in measured.queries.values():
         asked = max(measured.queries.values())

@@ -317,7 +317,7 @@ def remarks(numbers: Mapping[str, Any]) -> Iterator[str]:
         for metric_line in _metrics(metrics, shown=()):
             yield f"{judged} {metric_line}"
     yield from _languages(numbers)
-    yield from _of_lists(numbers)
+    yield from of_lists(numbers)
     yield from _left_out(numbers)
 
 
@@ -343,7 +343,7 @@ def over_ties(numbers: Mapping[str, Any], hidden: Sequence[str] = ()) -> Iterato
         yield f"by the order of ties: {'; '.join(shown)}"
 
 
-def _of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
+def of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
     """Say how long lists are, and how many have no right candidate."""
     for way, lists in numbers.get("lists", {}).items():
         queries = numbers["queries"][way]

@@ -233,6 +233,12 @@ def test_the_first_line_names_the_reason(pipeline: Any, words: str) -> None:
     said = explained(pipeline, run, "--published", published)
     first = said.split(".", 1)[0]
     assert f"eason found: {words.strip()}" in first, said[:300]
+    found = sum(bool(run.grades[query].keys() & {*run.listed[query]}) for query in run.listed)
+    share = f"{QUERIES - found} of {QUERIES} ({100 - 100 * found / QUERIES:.1f} %) without a right"
+    if found < QUERIES:
+        assert share in said, said
+    else:
+        assert "candidates, each with a right one" in said, said
     if len(numbers) > 1 and "left out" not in words:
         assert said.startswith("Reason found: "), said[:300]
 

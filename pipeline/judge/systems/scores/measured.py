@@ -122,11 +122,16 @@ def _numbers(
 
 
 def of_lists(result: Measured) -> dict[str, Any]:
+    """What `lists_of` says of a pool."""
+    part, metrics = result.ranked[0]
+    return lists_of(part.system, metrics)
+
+
+def lists_of(system: System, metrics: Metrics) -> dict[str, Any]:
     """For each direction of lists, the length of the longest, and how many queries have no right
     candidate in theirs; {} for other scores.
     """
-    part, metrics = result.ranked[0]
-    lists = part.system.scores
+    lists = system.scores
     if not isinstance(lists, Lists):
         return {}
     described: dict[str, Any] = {}
@@ -134,7 +139,7 @@ def of_lists(result: Measured) -> dict[str, Any]:
         better = [getattr(fold, way).greater for fold in metrics.ranks]
         is_missing = np.concatenate(better) >= placements.NEVER
         described[way] = {"longest": lists.longest(way), "without_right": int(is_missing.sum())}
-        judgements = part.system.judgements
+        judgements = system.judgements
         if is_missing.all() and lists.example and judgements is not None:
             described[way]["candidates_such_as"] = [lists.example, judgements.example]
     return described
