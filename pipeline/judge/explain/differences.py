@@ -300,6 +300,14 @@ READINGS = {
         "the queries of all subsets of the split in one mean",
         "leaderboards' averages, mteb's ViDoRe",
     ),
+    "doubles of images": (
+        "images with equal vectors or scores merged into one",
+        "mteb #2510, VLM2Vec's candidates by name",
+    ),
+    "doubles of captions": (
+        "captions with equal vectors or scores merged into one",
+        "mteb #2510, VLM2Vec's candidates by name",
+    ),
     "marks as scores": (
         "−100, which marks pairs that were not scored, read as a score",
         "ALBEF's, BLIP's and LAVIS' matrices",

@@ -20,7 +20,7 @@ from pipeline.foundation.evaluation.retrieval.protocols import consecutive_capti
 from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.retrieval.similarity import vectors_of
 from pipeline.foundation.parts.errors import InputError, counted
-from pipeline.judge.explain import printed
+from pipeline.judge.explain import doubles, printed
 from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.given import FOLD, Given
 from pipeline.judge.explain.search import Explanation, Progress, search
@@ -98,7 +98,8 @@ def explain(
         notes += likely_mistakes(as_measured, owner, measured)
         if pools:
             notes += mistakes.of_two(sources[0], source, owner)
-        pools.append(Given("scores", owner, source, captions, fold=fold_of(rules, shape[0], fold)))
+        pool = Given("scores", owner, source, captions, fold=fold_of(rules, shape[0], fold))
+        pools.append(replace(pool, otherwise=doubles.readings(pool)))
     given = replace(pools[0], others=tuple(pools[1:]))
     base = Measurement.by(rules, ties, normalise)
     explanation = search({"": given}, base, rules, numbers, most, progress, row)

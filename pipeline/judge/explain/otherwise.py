@@ -10,6 +10,7 @@ from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Posi
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
 from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.explain import doubles
 from pipeline.judge.explain.given import Given, Read
 from pipeline.judge.systems.scores.system import System
 
@@ -29,7 +30,7 @@ def of_system(
     pools: dict[str, Callable[[], Given]] = {}
     for name, read in system.otherwise.items():
         pools[name] = cache(partial(_checked, pairs, partial(opened, read)))
-    readings: dict[str, Read] = {**pools}
+    readings: dict[str, Read] = {**doubles.readings(pool), **pools}
     siblings = [pools[name] for name in system.siblings]
     if siblings:
         readings["mean of subsets"] = partial(_mean, pool, siblings)

@@ -536,3 +536,64 @@ def test_marks_of_pairs_that_were_not_scored_are_found_to_be_scores(pipeline: An
     assert said.startswith("Reason found: the mean over queries whose list has"), said[:300]
     said = of_marked(pipeline, made.published(made.among_scored, every), "1")
     assert said.startswith("The published numbers are those measured."), said[:300]
+
+
+class Doubled:
+    """40 images with two captions each. The first eight images are one photograph each with the
+    last eight; so are the first captions of the next eight and of the eight after them.
+    """
+
+    IMAGES = np.arange(QUERIES)
+    IMAGES[-8:] = IMAGES[:8]
+    CAPTIONS = np.arange(2 * QUERIES)
+    CAPTIONS[32:48:2] = CAPTIONS[16:32:2]
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(4)
+        images = rng.normal(size=(QUERIES, 8)).astype(np.float32)
+        captions = np.repeat(images[self.IMAGES], 2, axis=0)
+        captions += 1.2 * rng.normal(size=captions.shape).astype(np.float32)
+        np.save("images.npy", images[self.IMAGES])
+        np.save("captions.npy", captions[self.CAPTIONS])
+        self.scores = (images @ captions.T)[np.ix_(self.IMAGES, self.CAPTIONS)]
+        np.save("sims.npy", self.scores)
+
+    def published(self, of_image: np.ndarray, of_caption: np.ndarray) -> str:
+        """R@1 and R@5 of both directions; of_image, of_caption: the item that each is."""
+        right = {(of_image[caption // 2], of_caption[caption]) for caption in range(2 * QUERIES)}
+        images = np.unique(of_image)
+        captions = np.unique(of_caption)
+        scores = self.scores[np.ix_(images, captions)]
+        is_right = np.array([[(i, c) in right for c in captions] for i in images])
+        numbers = []
+        for way, of_way, right_of_way in (
+            ("i2t", scores, is_right),
+            ("t2i", scores.T, is_right.T),
+        ):
+            for k in (1, 5):
+                hits = []
+                for row, rights in zip(of_way, right_of_way, strict=True):
+                    best = row[rights].max()
+                    tied = np.sum(row == best)
+                    left = k - np.sum(row > best)
+                    wrong = tied - np.sum(row[rights] == best)
+                    missed = [(wrong - n) / (tied - n) for n in range(int(np.clip(left, 0, tied)))]
+                    hits.append(1 - np.prod(missed))
+                numbers.append(f"{way}_R@{k}={100 * np.mean(hits):.3f}")
+        return ",".join(numbers)
+
+
+def test_doubles_are_found_to_be_merged(pipeline: Any) -> None:
+    made = Doubled()
+    images = np.arange(QUERIES)
+    captions = np.arange(2 * QUERIES)
+    for file in ("sims.npy", "images.npy:captions.npy"):
+        given = ("explain", file, "--captions-per-image", "2", "--most", "1", "--published")
+        for of_image, of_caption, words in (
+            (made.IMAGES, captions, "Reason found: images with equal vectors or scores merged"),
+            (images, made.CAPTIONS, "Reason found: captions with equal vectors or scores merged"),
+            (images, captions, "The published numbers are those measured."),
+        ):
+            code, out, err = pipeline(*given, made.published(of_image, of_caption))
+            assert code == 0, err
+            assert " ".join(out.split()).startswith(words), out[:300]
