@@ -176,7 +176,7 @@ def _is_there(
     paths: Paths, settings: AnySettings, name: str, dataset: str | None, mark: str
 ) -> bool:
     """Whether a name that has this mark is a file, or a system, as it is."""
-    if "/" not in name:
+    if "/" not in name and ":" not in name:
         dataset = dataset or settings.run.dataset
         if paths.similarity(dataset, name, settings.score.split).exists():
             return True

@@ -597,3 +597,22 @@ def test_doubles_are_found_to_be_merged(pipeline: Any) -> None:
             code, out, err = pipeline(*given, made.published(of_image, of_caption))
             assert code == 0, err
             assert " ".join(out.split()).startswith(words), out[:300]
+
+
+def test_vectors_without_a_prefix_are_given_as_a_seed(pipeline: Any) -> None:
+    rng = np.random.default_rng(6)
+    pages = rng.normal(size=(CANDIDATES, 8)).astype(np.float32)
+    numbers = {}
+    for name, noise in (("with", 1.0), ("without", 1.4)):
+        queries = pages + noise * rng.normal(size=pages.shape).astype(np.float32)
+        np.save(f"{name}.npy", queries)
+        scores = queries @ pages.T
+        above = np.sum(scores > np.diag(scores)[:, None], axis=1)
+        numbers[name] = [100 * np.mean(above < k) for k in (1, 5)]
+    np.save("pages.npy", pages)
+    first, five = numbers["without"]
+    published = f"t2i_R@1={first:.3f},t2i_R@5={five:.3f}"
+    given = ("explain", "pages.npy:with.npy,pages.npy:without.npy", "--captions-per-image", "1")
+    code, out, err = pipeline(*given, "--most", "1", "--published", published)
+    assert code == 0, err
+    assert "eason found: the second seed alone gives both" in " ".join(out.split()), out[:300]
