@@ -10,6 +10,7 @@ from hashlib import blake2b
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Direction, Floats, Ids, Positives, Relevance
+from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.evaluation.retrieval.placements import Placing
 from pipeline.foundation.evaluation.retrieval.similarity import (
     BLOCK_BYTES,
@@ -81,7 +82,7 @@ def _merged(pool: Given, first_image: Ids, first_caption: Ids) -> Given:
     """
     images, row = np.unique(first_image, return_inverse=True)
     captions, column = np.unique(first_caption, return_inverse=True)
-    owner = np.where(pool.owner < 0, -1, row[pool.owner])[captions]
+    owner = of_owners(row, pool.owner)[captions]
     judged = {}
     for name in {*pool.judged, "own"}:
         judged[name] = cache(partial(_merged_relevance, pool.relevance, name, row, column, owner))
