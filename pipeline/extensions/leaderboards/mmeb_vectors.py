@@ -96,12 +96,12 @@ class EncodedSet(FileSet):
             vectors = {name: _of_length_1(vector) for name, vector in vectors.items()}
         labels = _ids([name for query in asked for name in query.labels])
 
-        def ranked(among: str) -> Scores:
+        def ranked(among: str, padded_to: int = 0) -> Scores:
             with refusing(InputError, lambda error: f"{path}: {error}"):
                 if among == "global":
-                    run = _among_all(queries, vectors)
+                    run = _among_all(queries, vectors, padded_to)
                 else:
-                    run = _among_own(queries, vectors, asked)
+                    run = _among_own(queries, vectors, asked, padded_to)
             candidates = np.union1d(run.candidate, labels)
             owner = np.full(len(queries), -1, np.int64)
             pool = Collection(candidates, np.arange(len(queries)), owner)
@@ -121,6 +121,9 @@ class EncodedSet(FileSet):
             )
 
         otherwise = {POOLS[pool]: partial(ranked, pool) for pool in POOLS if pool != own}
+        if queries.ndim == 3:
+            longest = max(len(np.atleast_2d(vector)) for vector in vectors.values())
+            otherwise["padding"] = partial(ranked, own, longest)
         return ranked(own)._replace(otherwise=otherwise)
 
 
@@ -228,10 +231,10 @@ def _of_length_1(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.where(lengths, lengths, 1)
 
 
-def _among_all(queries: np.ndarray, vectors: Mapping[str, np.ndarray]) -> Run:
+def _among_all(queries: np.ndarray, vectors: Mapping[str, np.ndarray], padded_to: int) -> Run:
     """The scores of each query with all candidates."""
     require_kept(len(queries), len(vectors))
-    candidates = Candidates.of([tokens_of(vector) for vector in vectors.values()])
+    candidates = Candidates.of([tokens_of(vector) for vector in vectors.values()], padded_to)
     scores = [maxsim(tokens_of(query), candidates) for query in queries]
     ids = _ids([*vectors])
     of_query = np.repeat(np.arange(len(queries)), len(ids))
@@ -240,7 +243,10 @@ def _among_all(queries: np.ndarray, vectors: Mapping[str, np.ndarray]) -> Run:
 
 
 def _among_own(
-    queries: np.ndarray, vectors: Mapping[str, np.ndarray], asked: Sequence[Query]
+    queries: np.ndarray,
+    vectors: Mapping[str, np.ndarray],
+    asked: Sequence[Query],
+    padded_to: int,
 ) -> Run:
     """The scores of each query with its candidates; one that comes twice keeps both places."""
     tokens = {name: tokens_of(vector) for name, vector in vectors.items()}
@@ -248,7 +254,7 @@ def _among_own(
     scores = []
     for vector, query in zip(queries, asked, strict=True):
         names = [*dict.fromkeys(query.candidates)]
-        own = Candidates.of([tokens[name] for name in names])
+        own = Candidates.of([tokens[name] for name in names], padded_to)
         score_of = dict(zip(names, maxsim(tokens_of(vector), own), strict=True))
         scores.append(np.array([score_of[name] for name in query.candidates]))
         of_candidate.append(_ids(distinct(query.candidates)))

@@ -291,7 +291,7 @@ class Given:
             hits = "any"
         unpaired = wanted.unpaired or self._is_paired
         averaged = wanted.averaged
-        is_without_effect = {"judged": not self.unlisted, "found": not self.is_cut}
+        is_without_effect = {"judged": not self.unlisted, "found": not self.is_listed}
         if is_without_effect.get(averaged):
             averaged = "queries"
         return replace(

@@ -361,6 +361,23 @@ def test_tokens_as_they_are_need_no_reason(pipeline: Any) -> None:
     assert said.startswith("Reason found: tokens not divided by their lengths"), said[:300]
 
 
+def test_padding_of_tokens_of_mmeb_is_found(pipeline: Any) -> None:
+    tokens = Tokens()
+    queries = torch.nn.utils.rnn.pad_sequence(tokens.queries, batch_first=True)
+    pages = torch.nn.utils.rnn.pad_sequence(tokens.pages, batch_first=True)
+    names = [f"page {number}" for number in range(QUERIES)]
+    named = dict(zip(names, pages.numpy(), strict=True))
+    Path("x_qry").write_bytes(pickle.dumps(queries.numpy()))
+    Path("x_tgt").write_bytes(pickle.dumps(named))
+    lines = [json.dumps({"cand_names": names, "label_name": name}) for name in names]
+    Path("x_info.jsonl").write_text("\n".join(lines))
+    for compared, said in ((padded, "Reason found: candidates padded"), (maxsim, "The published")):
+        published = tokens.published(compared)
+        code, out, err = pipeline("explain", "x_qry", "--most", "1", "--published", published)
+        assert code == 0, err
+        assert out.startswith(said), out[:300]
+
+
 class Subsets:
     """Predictions of three languages, of which one has fewer queries, and of two splits; the
     judgements have all queries.

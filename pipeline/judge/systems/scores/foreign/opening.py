@@ -150,11 +150,11 @@ def _as_system(
     sides = IMAGES_AND_CAPTIONS
     if scores.of_anything:
         sides = CANDIDATES_AND_QUERIES
-    otherwise: dict[str, Callable[[], System]] = {}
-    for reading, read_otherwise in scores.otherwise.items():
-        otherwise[reading] = partial(
-            _read_as_system, text, named, columns, normalise, read_otherwise
-        )
+
+    def opened(read_otherwise: Callable[[], Scores]) -> System:
+        return _as_system(text, named, columns, normalise, read_otherwise())
+
+    otherwise = {reading: partial(opened, read) for reading, read in scores.otherwise.items()}
     system = System.of(
         _name(named),
         source,
@@ -172,17 +172,6 @@ def _as_system(
     if scores.judgements is None or columns.judgements is not None:
         return system
     return judge(system, Truth(qrels=scores.judgements), None)
-
-
-def _read_as_system(
-    text: str,
-    named: Sequence[tuple[Path, list[str]]],
-    columns: Columns,
-    normalise: bool,
-    read_otherwise: Callable[[], Scores],
-) -> System:
-    """The system of files that are read otherwise."""
-    return _as_system(text, named, columns, normalise, read_otherwise())
 
 
 def _matrix(path: Path, columns: Columns) -> Scores:
