@@ -3,8 +3,8 @@ with each query's candidates in `NAME_info.jsonl`.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np

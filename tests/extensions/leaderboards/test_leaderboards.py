@@ -348,9 +348,9 @@ def test_a_candidate_is_in_memory_once_however_often_a_query_lists_it(
 ) -> None:
     put_together = []
 
-    def counting(items: Any) -> Any:
+    def counting(items: Any, padded_to: int) -> Any:
         put_together.append(len(items))
-        return of(items)
+        return of(items, padded_to)
 
     of = multi_vectors.Candidates.of
     monkeypatch.setattr(multi_vectors.Candidates, "of", counting)
