@@ -7,13 +7,13 @@ from decimal import Decimal
 from statistics import stdev
 from typing import Any, NamedTuple, TypeAlias
 
-from pipeline.foundation.evaluation.metrics import TASKS, Statistic
+from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.foundation.evaluation.statistics import Interval
 from pipeline.foundation.evaluation.statistics.wilson import quantile
 from pipeline.foundation.parts.errors import counted, sized
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.explain.printed import Printed
-from pipeline.judge.tables import markdown, text
+from pipeline.judge.tables import evaluated, markdown, text
 from pipeline.judge.tables.table import Cell, Panel, grid
 
 Shown: TypeAlias = tuple[Decimal, ...]
@@ -139,6 +139,7 @@ class Explanation:
 
     name: str  # The scores
     shape: tuple[int, int]  # Images and captions
+    sides: tuple[str, str]  # What these are called: of runs, candidates and queries
     protocol: str
     published: tuple[Printed, ...]
     # Each of them beside the measured number, for each direction that may be meant.
@@ -159,6 +160,11 @@ class Explanation:
 
     def __str__(self) -> str:
         return to_text(self)
+
+    @property
+    def pool(self) -> dict[str, Any]:
+        """What describes the pool, as results do."""
+        return {"sides": self.sides}
 
     @property
     def statistics(self) -> list[str]:
@@ -215,6 +221,7 @@ def to_json(explanation: Explanation) -> dict[str, Any]:
         "name": explanation.name,
         "images": explanation.shape[0],
         "captions": explanation.shape[1],
+        "sides": [*explanation.sides],
         "protocol": explanation.protocol,
         "published": dict(zip(statistics, published_numbers, strict=True)),
         "measured": [_sampled_as_dict(sampled) for sampled in explanation.sampled],
@@ -270,7 +277,7 @@ def _as_dict(variant: Variant, statistics: list[str]) -> dict[str, Any]:
 def _title(explanation: Explanation) -> str:
     images, captions = explanation.shape
     published = ", ".join(map(str, explanation.published))
-    pool = f"{sized(images, captions)}, protocol {explanation.protocol}"
+    pool = f"{sized(images, captions, *explanation.sides)}, protocol {explanation.protocol}"
     return f"{explanation.name}: {pool}; published: {published}"
 
 
@@ -347,7 +354,7 @@ def _cannot_tell(explanation: Explanation) -> str:
     if len(sampled.seeds) == NO_SEEDS:
         few.append("two seeds")
     if sampled.images < NO_IMAGES:
-        few.append(counted(sampled.images, "image"))
+        few.append(counted(sampled.images, explanation.sides[0]))
     if not few:
         return ""
     return f", but {' and '.join(few)} cannot tell"
@@ -426,9 +433,10 @@ def _intervals(explanation: Explanation) -> str:
 
 def _others(explanation: Explanation) -> str:
     """What else would have been measured by chance."""
+    sampled = evaluated.sampled([(explanation.name, explanation.pool)])
     if len(explanation.sampled[0].seeds) > 1:
-        return "another seed and sample of images"
-    return "another sample of images"
+        return f"another seed and sample of {sampled}"
+    return f"another sample of {sampled}"
 
 
 def _table(explanation: Explanation, rows: int) -> Panel:
@@ -445,15 +453,20 @@ def _table(explanation: Explanation, rows: int) -> Panel:
     farthest = min((reference.distance for reference in references), default=Decimal("Infinity"))
     nearer = [variant for variant in explanation.tried if variant.distance <= farthest]
     variants = (*references, *nearer[:rows])
-    variant_rows = [_row(variant, is_open) for variant in variants]
+    variant_rows = []
+    for variant in variants:
+        direction = ""
+        if is_open:
+            direction = evaluated.task(explanation.pool, variant.direction)
+        variant_rows.append(_row(variant, direction))
     return grid(headings, {"": variant_rows}, texts=1 + is_open)
 
 
-def _row(variant: Variant, is_open: bool) -> list[str | Cell]:
-    """A variant's line of the table. is_open: whether directions are shown."""
+def _row(variant: Variant, direction: str) -> list[str | Cell]:
+    """A variant's line of the table. direction: in words; "" where it is not shown."""
     cells: list[str | Cell] = ["; ".join(variant.differences) or PROTOCOL]
-    if is_open:
-        cells.append(TASKS[variant.direction])
+    if direction:
+        cells.append(direction)
     cells += [*map(Cell, variant.numbers), Cell(variant.distance)]
     if len(variant.numbers) > 1:
         cells.append(f"{variant.equal} of {len(variant.numbers)}")

@@ -18,6 +18,7 @@ from pipeline.foundation.evaluation.retrieval.similarity import PerDirection, Se
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.of_tools import OfTools
+from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS
 
 # The images of a fold where the protocol has none: COCO's "1K".
 FOLD = 1000
@@ -54,6 +55,7 @@ class Given:
     fold: int = FOLD  # how many images a fold has
     # A run with judgements, as other tools measure it.
     of_tools: OfTools | None = None
+    sides: tuple[str, str] = IMAGES_AND_CAPTIONS  # what rows and columns are called
     unlisted: int = 0  # Judged queries that a run does not list, which are not measured
     others: tuple["Given", ...] = ()  # the same pool by other seeds of the system
     # By a reading's name, see `READINGS`: the pool of the same files as others read them.

@@ -172,6 +172,7 @@ class Source:
             judged.with_languages(system, manifest).languages,
             fold=fold,
             of_tools=self._of_tools(system),
+            sides=system.sides,
             unlisted=judged.queries_not_listed(system),
         )
 

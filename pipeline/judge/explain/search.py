@@ -89,6 +89,7 @@ def search(
     return Explanation(
         name=given.name,
         shape=given.shape,
+        sides=given.sides,
         protocol=rules.name,
         published=tuple(published),
         sampled=tuple(

@@ -80,7 +80,7 @@ def to_text(results: Results) -> str:
         lines += [wrapped(line), ""]
     lines += notes_on_pools(results)
     if _with_intervals(results):
-        lines.append(wrapped(f"{NOTE} {_sampled(results)}."))
+        lines.append(wrapped(f"{NOTE} {sampled(results)}."))
     return "\n".join(lines).rstrip()
 
 
@@ -114,7 +114,7 @@ def to_table(results: Results, strong: text.Strong = str, width: int | None = No
         lines += [wrapped(f"{SPREAD} Each alone: -v."), ""]
     lines += notes_on_pools(results)
     if has_intervals:
-        lines.append(wrapped(f"{NOTE} {_sampled(results)}. {MORE}"))
+        lines.append(wrapped(f"{NOTE} {sampled(results)}. {MORE}"))
     return "\n".join(lines).rstrip()
 
 
@@ -231,8 +231,8 @@ def _noted(results: Results) -> Iterator[str]:
         yield "extended judgements: -v"
 
 
-def _sampled(results: Results) -> str:
-    """What is drawn for an interval, in words."""
+def sampled(results: Results) -> str:
+    """What is drawn for the intervals of results, in words."""
     if any(are_images(numbers) for _, numbers in results):
         return "images"
     return "queries"

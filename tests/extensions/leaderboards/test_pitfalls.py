@@ -246,6 +246,8 @@ def test_the_first_line_names_the_reason(pipeline: Any, words: str) -> None:
 def test_what_has_no_such_reason_is_not_explained(pipeline: Any) -> None:
     said = explained(pipeline, RUN, "--published", "ndcg_at_5=12.345,recall_at_10=93.217")
     assert said.startswith("No reason found among ")
+    assert "too far off for another sample of queries" in said.lower()
+    assert f" candidates x {QUERIES} queries, protocol all" in said
     assert "By chance: random numbers within 2 points" in said
 
 
