@@ -11,7 +11,11 @@ import numpy as np
 import pytest
 import tiny_dual_encoders
 import torch
+import yaml
 from PIL import Image
+from preloaded import Commands
+from tiny_bert import tiny_bert
+from tiny_project import ROOT
 
 from pipeline.extensions.noise import variations
 from pipeline.judge.systems.scores.system import System
@@ -110,6 +114,25 @@ def test_a_head_is_embedded_in_other_batches_and_dtypes(
     code, _, err = pipeline("noise", "--make", name, "--images", "data")
     assert code == 2
     assert "a head reads the stored features of its data set" in err
+
+
+def test_a_head_with_attention_has_a_run_of_another_kernel(
+    project: Path, commands: Commands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(project)
+    settings = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    settings["run"].update(texts=["bert"], recipes=["vse2ad"])
+    tower = tiny_bert(project / "bert", layers=1)
+    settings["training"]["sample"].update(dimension=16, epochs=1, bert=str(tower))
+    Path("params.yaml").write_text(yaml.safe_dump(settings))
+    commands("pipeline", "train", "--recipe", "vse2ad", "--feature", "region", "--text", "bert")
+    name = "vse2ad-region-bert-s0"
+    out = commands("pipeline", "noise", "--make", name, "--out", "runs", "--json").stdout
+    (pool,) = json.loads(out)
+    assert pool["freedom"] == 4
+    first = np.load("runs/batch32-fp32.npz")["caption_embeddings"]
+    in_steps = np.load("runs/batch32-fp32-attention-in-steps.npz")["caption_embeddings"]
+    np.testing.assert_allclose(in_steps, first, atol=1e-5)
 
 
 def test_what_cannot_be_made_is_refused(refused: Callable[..., str]) -> None:
