@@ -267,6 +267,18 @@ def test_rows_that_cannot_be_used_are_left_out_and_counted(tmp_path: Path) -> No
         qrels.read(write(tmp_path, path.read_text() + "98 0 10 1\n"), COLLECTION, share=0.0)
 
 
+def test_of_several_damaged_rows_the_first_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "5 0 10 1\n5 0\n" * 20)
+    with pytest.raises(InputError, match=r"20 of 40 rows .* the first: row 2: 5 0 "):
+        list(rows.Rows(path, QRELS).tables())
+
+
+def test_a_long_line_is_refused_wherever_it_is(tmp_path: Path) -> None:
+    path = write(tmp_path, "5 0 10 1\n" + "5" * 110_000 + " 0 10 1\n5 0 10 1\n")
+    with pytest.raises(InputError, match="a line of more than 100000 bytes"):
+        list(rows.Rows(path, QRELS).tables())
+
+
 def test_a_manifest_is_needed_where_ids_are_files(tmp_path: Path) -> None:
     assert not Truth(write(tmp_path, "caption:5 0 image:10 1\n7 0 30 1\n")).needs_manifest
     assert Truth(write(tmp_path, "5 0 a.jpg 1\n")).needs_manifest

@@ -40,6 +40,7 @@ OF_FLOAT = re.compile(r"(0|-?[1-9][0-9]{0,14})\.0")
 # What a candidate of a tool that is called "" is digested as: a text that is no id.
 NAMELESS = "\0 the empty text as an id \0"
 PICTURE = re.compile(r".+\.(jpe?g|png|webp|gif|bmp|tiff?|avif|heic|mp4|avi|webm)", re.IGNORECASE)
+REMEMBERED = 1 << 17  # texts whose ids are kept from one column to the next
 
 
 class Names:
@@ -61,6 +62,7 @@ class Names:
         self._files = files
         self.by_file = files is not None
         self._find: Callable[[str], tuple[int, int]] | None = None
+        self._known: dict[str, tuple[int, int]] = {}
 
     def of(self, column: Column) -> tuple[Ids, Sides]:
         """Find a column of text: the ids, int64 [n], `UNKNOWN` for what is none, and their sides,
@@ -74,13 +76,19 @@ class Names:
     def _of_column(self, column: Column) -> tuple[Ids, Sides]:
         if column.dtype.kind == "i":
             return column, np.full(len(column), EITHER, np.int8)
-        place: dict[str, int] = {}
-        places = [place.setdefault(text, len(place)) for text in column.tolist()]
-        texts = list(place)
-        numbered = [self.sided(text) for text in texts]
-        ids = np.array([number for number, _ in numbered], np.int64)
-        sides = np.array([side for _, side in numbered], np.int8)
-        return ids[places], sides[places]
+        if len(self._known) > REMEMBERED:
+            self._known.clear()
+        known = self._known.get
+        found = [known(text) or self._remembered(text) for text in column.tolist()]
+        ids = np.array([number for number, _ in found], np.int64)
+        sides = np.array([side for _, side in found], np.int8)
+        return ids, sides
+
+    def _remembered(self, text: str) -> tuple[int, int]:
+        """Find an id and its side, and keep them for the next rows that have the same text."""
+        found = self.sided(text)
+        self._known[text] = found
+        return found
 
     def one(self, text: str) -> int:
         """Find an id, `UNKNOWN` for what is none."""

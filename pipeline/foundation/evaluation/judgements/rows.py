@@ -6,8 +6,9 @@ import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -168,28 +169,44 @@ class Rows:
             yield rest + b"\n"
 
     def _parsed(self, piece: bytes, columns: Columns) -> tuple[Table, Ids]:
+        """The table of a piece's rows that have all columns, and their numbers."""
+        cells, widths = self._cells(piece, columns.separator)
+        numbers = np.arange(len(widths)) + self.count + 1
+        self.count += len(widths)
+        width = len(columns.names)
+        is_whole = widths == width
+        ends = np.cumsum(widths)
+        for place in np.flatnonzero(~is_whole).tolist():
+            row = columns.separator.join(cells[ends[place] - widths[place] : ends[place]])
+            self.left_out.add(f"not {width} columns", f"row {numbers[place]}: {row[:80]}")
+        of_whole = np.array(cells, object)[np.repeat(is_whole, widths)]
+        table = dict(zip(columns.names, of_whole.reshape(-1, width).T, strict=True))
+        return table, numbers[is_whole]
+
+    def _cells(self, piece: bytes, separator: str) -> tuple[list[str], Ids]:
+        """The cells of all rows, one row after another, and how many each row has; blank rows are
+        left out. One list for all is twice as fast as one for each row.
+        """
+        if separator in ",;" and b'"' in piece:
+            rows = self._quoted(piece, separator)
+            return [*chain.from_iterable(rows)], np.array([len(row) for row in rows], np.int64)
+        lines = [line for line in piece.splitlines() if line]
+        self._refuse_long(max(lines, key=len))
+        between = separator.encode()
+        widths = [line.count(between) + 1 for line in lines]
+        cells = between.join(lines).decode().split(separator)
+        return cells, np.array(widths, np.int64)
+
+    def _quoted(self, piece: bytes, separator: str) -> list[list[str]]:
+        """The rows of a piece with quotation marks, in which a cell may hold separators."""
+
         def cannot_parse(error: Exception) -> str:
             first = self.count + 1
             return f"{self.path}: from row {first} on: {error}; expected {self.kind.expected}"
 
-        quoting: Literal[0, 3] = csv.QUOTE_NONE
-        if columns.separator in ",;":
-            quoting = csv.QUOTE_MINIMAL
         lines = io.StringIO(piece.decode(), newline="")
-        cells = csv.reader(lines, delimiter=columns.separator, quoting=quoting, strict=True)
         with refusing(csv.Error, cannot_parse):
-            rows = [row for row in cells if row]
-        numbers = np.arange(len(rows)) + self.count + 1
-        self.count += len(rows)
-        width = len(columns.names)
-        damaged = [place for place, row in enumerate(rows) if len(row) != width]
-        for place in reversed(damaged):
-            row = columns.separator.join(rows.pop(place))
-            self.left_out.add(f"not {width} columns", f"row {numbers[place]}: {row[:80]}")
-        table = {}
-        for place, name in enumerate(columns.names):
-            table[name] = np.array([row[place] for row in rows], object)
-        return table, np.delete(numbers, damaged)
+            return [row for row in csv.reader(lines, delimiter=separator, strict=True) if row]
 
     def _of_parquet(self) -> Iterator[tuple[Table, Ids]]:
         """The rows of Parquet; a cell may hold a list of the best candidates, and one their
@@ -383,9 +400,9 @@ class Rows:
             return column
         texts = column.tolist()
         try:
-            values = np.array([float(text) for text in texts], np.float64)
+            values = np.fromiter(map(float, texts), np.float64, len(texts))
         except ValueError:
-            values = np.array([_number(text) for text in texts], np.float64)
+            values = np.fromiter(map(_number, texts), np.float64, len(texts))
         typed_columns.refuse_rounded(column, values, f"{self.path}: its column {name}")
         return values
 
