@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.foundation.evaluation.metrics import Statistic
 from pipeline.foundation.evaluation.statistics import Interval
-from pipeline.foundation.evaluation.statistics.wilson import quantile
+from pipeline.foundation.evaluation.statistics.distributions import quantile
 from pipeline.foundation.parts.errors import counted, sized
 from pipeline.foundation.parts.wrapping import wrapped
 from pipeline.judge.explain.printed import Printed

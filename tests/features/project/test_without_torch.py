@@ -87,22 +87,23 @@ def test_files_are_measured_and_compared(
         ("captions", captions),
         ("a", images @ captions.T),
         ("b", images @ np.roll(captions, 3, 1).T),
+        ("c", images @ captions.T + rng.standard_normal((40, 200))),
+        ("d", images @ captions.T + rng.standard_normal((40, 200))),
     ):
         np.save(tmp_path / f"{name}.npy", array)
-    asked, matrix, vectors, compared, several = light.run(
+    asked, matrix, vectors, compared, seeds, repeated, several = light.run(
         python,
         tmp_path,
         ["--help"],
         ["evaluate", "--system", "a.npy", "--json"],
         ["evaluate", "--embeddings", "images.npy", "captions.npy", "--json", "--run", "x.run"],
         ["compare", "a.npy", "b.npy"],
+        ["compare", "a.npy,b.npy", "c.npy,d.npy"],
+        ["noise", "a.npy", "c.npy"],
         ["evaluate", "--system", "a.npy", "--scheduler", "tcp://127.0.0.1:1"],
     )
-    assert [code for code, _ in (asked, matrix, vectors, compared)] == [0, 0, 0, 0], (
-        matrix,
-        vectors,
-        compared,
-    )
+    answers = (asked, matrix, vectors, compared, seeds, repeated)
+    assert [code for code, _ in answers] == [0] * len(answers), answers
     assert all(f" {name.split()[0]} " in asked[1] for name in cli.commands())
     assert '"R@1"' in matrix[1]
     assert (tmp_path / "x.run").exists()

@@ -15,7 +15,8 @@ import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ranks, Scores, Ties
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, place
-from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share, quantile
+from pipeline.foundation.evaluation.statistics.distributions import quantile
+from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
 
 Cutoff = Literal["none", "optional", "needed"]
 # What is asked and what is found; the last two are tasks of CxC alone.

@@ -15,8 +15,8 @@ from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Direction, Floats
 from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.distributions import chi_square, quantile
 from pipeline.foundation.evaluation.statistics.welch import Runs
-from pipeline.foundation.evaluation.statistics.wilson import quantile
 
 CONFIDENCE = 0.95
 # Runs whose numbers are closer to each other than this are equal.
@@ -71,10 +71,8 @@ def factors(freedom: int) -> tuple[float, float]:
     >>> "{:.2f} {:.1f}".format(*factors(1))
     '0.45 31.9'
     """
-    from scipy.special import chdtri  # takes 0.2 s to import
-
     tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    low, high = (math.sqrt(freedom / chdtri(freedom, tail)) for tail in tails)
+    low, high = (math.sqrt(freedom / chi_square(freedom, tail)) for tail in tails)
     return low, high
 
 

@@ -19,6 +19,7 @@ from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Sta
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.distributions import quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
 from pipeline.foundation.evaluation.statistics.welch import Runs, variances, welch
@@ -396,13 +397,11 @@ def difference_over_seeds(
 
     Source: Satterthwaite, Biometrics Bulletin 1946.
     """
-    from scipy.special import stdtrit  # takes 0.2 s to import
-
     images = first.contributions.shape[1]
     gap = second.values.mean(0) - first.values.mean(0)
     freedoms = [max(images - 1, 1), len(first.values) - 1, len(second.values) - 1]
     error, freedom, p = welch(gap, variances(first, second, most), freedoms)
-    half = stdtrit(freedom, (1 + confidence) / 2) * error
+    half = quantiles(freedom, (1 + confidence) / 2) * error
     return gap - half, gap + half, p
 
 

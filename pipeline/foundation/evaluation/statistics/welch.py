@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.evaluation.statistics.distributions import chance_beyond
 from pipeline.foundation.evaluation.statistics.wilson import UNSEEN
 
 
@@ -57,11 +58,8 @@ def welch(
     parts: [M, ...], those of their variance, whose sum is above 0. freedoms: [M], degrees of the
         parts. Source: Satterthwaite, Biometrics Bulletin 1946.
     """
-    from scipy.special import stdtr  # takes 0.2 s to import
-
     whole = parts.sum(0)
     weighted = [part**2 / freedom for part, freedom in zip(parts, freedoms, strict=True)]
     freedom_of_whole = whole**2 / sum(weighted)
     error = np.sqrt(whole)
-    p = 2 * stdtr(freedom_of_whole, -np.abs(difference) / error)
-    return error, freedom_of_whole, np.asarray(p)
+    return error, freedom_of_whole, chance_beyond(freedom_of_whole, difference / error)

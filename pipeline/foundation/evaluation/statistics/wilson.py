@@ -1,23 +1,17 @@
-"""Wilson's interval of a share, for images that are drawn with all their captions, and the
-quantiles of Student's t that it needs.
-"""
+"""Wilson's interval of a share, for images that are drawn with all their captions."""
 
-import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.evaluation.statistics.distributions import quantile
 from pipeline.foundation.parts.errors import InputError
 
 # Weight of an imaginary extra image whose captions all hit or all miss. Without variation over
 # images, the correlation of captions of one image cannot be estimated; this keeps it above 0.
 # Chosen by `python -m benchmarks.coverage`.
 UNSEEN = 0.1
-INTERVALS = 4096  # of Simpson's rule
-# From which argument on the series of `_ratio` is exact to the last digits.
-LARGE = 200
 
 
 @dataclass(frozen=True)
@@ -64,38 +58,3 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     low = np.minimum(middle - half, share)
     high = np.maximum(middle + half, share)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
-
-
-@lru_cache(maxsize=128)  # each metric of a pool asks for the same
-def quantile(freedom: float, share: float) -> float:
-    """Find the value below which a share of Student's distribution is, to ten digits or more.
-
-    SciPy has it too, and takes a quarter of a second to import.
-
-    With t = sqrt(freedom) tan(angle) the density is cos(angle)^(freedom - 1), whose integral is
-    concave: Newton's steps from 0 never pass the quantile, for shares above 0.5.
-    """
-    scale = _ratio(freedom / 2) / math.sqrt(math.pi)
-    weights = np.ones(INTERVALS + 1)
-    weights[1:-1:2] = 4
-    weights[2:-1:2] = 2
-    places = np.linspace(0, 1, INTERVALS + 1)
-    angle = 0.0
-    step = math.inf
-    while step > 1e-15 * angle:
-        density = np.cos(angle * places) ** (freedom - 1)
-        area = angle / (3 * INTERVALS) * float(weights @ density)
-        step = (share - 0.5 - scale * area) / (scale * math.cos(angle) ** (freedom - 1))
-        angle += step
-    return math.sqrt(freedom) * math.tan(angle)
-
-
-def _ratio(a: float) -> float:
-    """Compute gamma(a + 1/2) / gamma(a), by its series for large a."""
-    shift = 1.0
-    while a < LARGE:
-        shift *= a / (a + 0.5)
-        a += 1
-    series = 1 - 1 / (8 * a) + 1 / (128 * a**2)
-    series = series + 5 / (1024 * a**3) - 21 / (32768 * a**4)
-    return shift * math.sqrt(a) * series
