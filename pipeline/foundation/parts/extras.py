@@ -15,7 +15,7 @@ EXTRAS = {
     "drawing": ("matplotlib", "PIL"),
     "parquet": ("pandas", "pyarrow"),
     "zarr": ("zarr", "numcodecs", "google_crc32c"),
-    "project": ("scipy", "matplotlib", "PIL", "pandas", "pyarrow", "zarr", "google_crc32c"),
+    "project": ("matplotlib", "PIL", "pandas", "pyarrow", "zarr", "google_crc32c"),
     "training": ("torch", "transformers"),
     "features": ("torch", "torchvision", "timm", "distributed"),
     "encoders": ("torch", "transformers", "torchvision", "open_clip", "sentencepiece"),

@@ -194,9 +194,7 @@ class DualSoftmax(_BySoftmax):
             above = self.beta * cells - totals[candidate]
             if self.bank == "test":
                 return np.asarray(cells * np.exp(above))
-            from scipy.special import expit  # most corrections need no SciPy
-
-            return np.asarray(cells * expit(above))
+            return np.asarray(cells * np.exp(-np.logaddexp(0, -above)))
 
         return by_query(scores, by_image, correct)
 
