@@ -1,7 +1,7 @@
 """How often the 95 % intervals of recalls hold the true value, beside those of the percentile
 bootstrap.
 
-Then what `benchmarks.power` measures.
+Then what `benchmarks.power` and `benchmarks.family_wise` measure.
 
     python -m benchmarks.coverage  # 1,000 images; six minutes of one core
 """
@@ -13,7 +13,7 @@ import argparse
 import numpy as np
 from scipy import stats
 
-from benchmarks import numbers, power
+from benchmarks import family_wise, numbers, power
 from pipeline.foundation.evaluation.statistics.wilson import wilson
 
 RECALLS = (0.5, 0.7, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
@@ -105,3 +105,4 @@ if __name__ == "__main__":
     given = parser.parse_args()
     main(given.images, given.sets)
     power.main()
+    family_wise.main()

@@ -250,7 +250,8 @@ def test_a_comparison_makes_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "interval": [13.0, 23.2],
         "p": 0.001,
         "resolution": 0.0,
-        "holm": 0.12,
+        "adjusted": 0.12,
+        "adjusted_by": "Holm",
         "needs": {"images": None, "seeds": 9},
     }
     pair = {"systems": {"a": ["R"], "b": ["RG"]}}

@@ -25,7 +25,8 @@ def contrast(
         "difference": b - a,
         "interval": [b - a - 3, b - a + 3],
         "p": 0.0123,
-        "holm": 0.0456,
+        "adjusted": 0.0456,
+        "adjusted_by": "Holm",
         "noise": None,
         "resolution": 0.0,
         "needs": needs,
@@ -66,7 +67,7 @@ def test_every_number_stands_below_its_heading() -> None:
         "0.012",
         "0.046",
     ]
-    header = "A,B,split,language,protocol,metric,a,b,difference,p,holm,low,high,noise,verdict"
+    header = "A,B,split,language,protocol,metric,a,b,difference,p,adjusted,low,high,noise,verdict"
     assert compared.to_csv(("mine", "theirs"), [[found]]).splitlines()[0] == header
     rows = [*csv.DictReader(io.StringIO(compared.to_csv(("mine", "theirs"), [[found]])))]
     assert len(rows) == 7
@@ -82,7 +83,7 @@ def test_every_number_stands_below_its_heading() -> None:
             "b": "50.0",
             "difference": "10.0",
             "p": "0.0123",
-            "holm": "0.0456",
+            "adjusted": "0.0456",
             "noise": "",
             "low": "7.0",
             "high": "13.0",
@@ -100,10 +101,24 @@ def test_two_short_names_head_their_columns_and_long_ones_have_keys() -> None:
         lines = compared.to_text(names, [[found]]).splitlines(keepends=True)
         start = next(place for place, line in enumerate(lines) if line.startswith("20 images"))
         assert "".join(lines[:start]) == above
-        assert lines[start + 1].split() == [*headings, "p", "Holm"]
+        assert lines[start + 1].split() == [*headings, "p", "adjusted"]
         is_headed = not above
         assert ("A: " in compared.to_markdown(names, [[found]])) is not is_headed
         assert (f"{names[0]} and {names[1]}." in compared.to_latex(names, [[found]])) is is_headed
+
+
+@pytest.mark.parametrize(
+    ("by", "said"), [("maxT", "for all recalls (step-down maxT)"), ("Holm", "compared (Holm)")]
+)
+def test_what_p_is_corrected_by_is_said_below_the_table(by: str, said: str) -> None:
+    found = contrast(40.0, 50.0)
+    for row in (*found["i2t"].values(), *found["t2i"].values()):
+        row["adjusted_by"] = by
+    for explain in (False, True):
+        text = " ".join(compared.to_text(("a", "b"), [[found]], explain).split())
+        assert text.count("Adjusted: p") == 1
+        assert ("maxT" in text) == (by == "maxT")
+        assert (said in text) is not explain
 
 
 def test_of_three_systems_the_largest_sum_is_first_and_each_has_its_own() -> None:
@@ -125,7 +140,7 @@ def test_what_would_suffice_has_a_column_where_a_difference_is_not_significant()
     names = ("a", "b")
     for needs, said in ((None, ""), ({"images": 340}, "340 images"), ({"seeds": 4}, "4 seeds")):
         table = compared.to_markdown(names, [[contrast(40.0, 50.0, needs)]])
-        heading = next(line for line in table.splitlines() if "Holm |" in line)
+        heading = next(line for line in table.splitlines() if "adjusted |" in line)
         assert ("would suffice" in heading) == (needs is not None)
         assert said in table
         for systems in (names, ("a", "b", "c")):
@@ -137,19 +152,26 @@ def test_what_would_suffice_has_a_column_where_a_difference_is_not_significant()
 
 
 @pytest.mark.parametrize(
-    ("p", "holm", "resolution", "shown"),
+    ("p", "adjusted", "by", "resolution", "shown"),
     [
-        (0.0123, 0.0456, 0.0, ["0.012", "0.046"]),
-        (0.0001, 0.00010001, 0.0, ["0.0001", "0.0001"]),
-        (0.00009, 0.0002, 0.0, ["< 0.0001", "0.0002"]),
-        (1 / 1001, 3 / 1001, 1 / 1001, ["< 0.001", "< 0.003"]),  # no swap was as large
-        (2 / 1001, 6 / 1001, 1 / 1001, ["0.002", "0.006"]),
-        (0.5, 1.0, 0.5, ["< 0.6", "1"]),
+        (0.0123, 0.0456, "Holm", 0.0, ["0.012", "0.046"]),
+        (0.0001, 0.00010001, "Holm", 0.0, ["0.0001", "0.0001"]),
+        (0.00009, 0.0002, "Holm", 0.0, ["< 0.0001", "0.0002"]),
+        (1 / 1001, 3 / 1001, "Holm", 1 / 1001, ["< 0.001", "< 0.003"]),  # no swap was as large
+        (1 / 1001, 3 / 1001, "maxT", 1 / 1001, ["< 0.001", "0.003"]),  # two swaps of another recall
+        (1 / 1001, 1 / 1001, "maxT", 1 / 1001, ["< 0.001", "< 0.001"]),
+        (2 / 1001, 6 / 1001, "Holm", 1 / 1001, ["0.002", "0.006"]),
+        (0.5, 1.0, "Holm", 0.5, ["< 0.6", "1"]),
     ],
 )
 def test_a_p_that_is_as_small_as_its_test_can_give_is_below_a_bound(
-    p: float, holm: float, resolution: float, shown: list[str]
+    p: float, adjusted: float, by: str, resolution: float, shown: list[str]
 ) -> None:
-    row = contrast(1.0, 2.0)["RSUM"] | {"p": p, "holm": holm, "resolution": resolution}
+    row = contrast(1.0, 2.0)["RSUM"] | {
+        "p": p,
+        "adjusted": adjusted,
+        "adjusted_by": by,
+        "resolution": resolution,
+    }
     _, *chances = compared.difference(row)
     assert [cell.text for cell in chances] == shown

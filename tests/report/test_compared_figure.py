@@ -83,7 +83,7 @@ def test_recalls_are_those_counted_and_bands_those_of_evaluate() -> None:
             assert row["value"] == printed["difference"]
             assert [row["low"], row["high"]] == printed["interval"]
             assert row["p"] == printed["p"]
-            assert row["holm"] == printed["holm"]
+            assert row["adjusted"] == printed["adjusted"]
 
 
 def test_equal_seeds_have_the_band_of_one_and_folds_their_mean() -> None:

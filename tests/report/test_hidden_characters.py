@@ -110,7 +110,8 @@ def test_names_of_systems_are_escaped_in_every_output(tmp_path: Path) -> None:
     tested |= {
         "p": 0.01,
         "noise": None,
-        "holm": 0.01,
+        "adjusted": 0.01,
+        "adjusted_by": "Holm",
         "resolution": 0.01,
         "needs": None,
         "verdict": "lower",

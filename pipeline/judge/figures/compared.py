@@ -53,14 +53,19 @@ COLUMNS = (
     "low",
     "high",
     "p",
-    "holm",
+    "adjusted",
 )
 HEADING = ",".join(COLUMNS)
 # What the CSV holds.
 NUMBERS = (
     "A line for each system, direction and K from 1 to 10 (shown: recall), with its 95 % interval over images; "
-    "then one for each pair and metric (shown: difference), with its interval, p, and p after Holm's correction."
+    "then one for each pair and metric (shown: difference), with its interval, p, and the corrected p."
 )
+# What p is corrected by, as the caption says it.
+CORRECTED = {
+    contrasting.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, recalls among recalls",
+    contrasting.MAX_T: "the step-down maxT correction of recalls for each other",
+}
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.
 ROWS_BESIDE = 10
@@ -324,7 +329,7 @@ def _differences(axes: Axes, rows: Mapping[str, Mapping[str, Any]]) -> None:
         low, high = row["interval"]
         axes.plot([low, high], [place, place], color=DIFFERENCE["color"], linewidth=1.1)
         face = "white"
-        if row["holm"] < LEVEL:
+        if row["adjusted"] < LEVEL:
             face = DIFFERENCE["color"]
         axes.plot(row["difference"], place, markerfacecolor=face, clip_on=False, **DIFFERENCE)
     axes.set_yticks(range(len(rows)), list(rows))
@@ -367,7 +372,7 @@ def _rows(names: Sequence[str], pool: ComparedPool) -> Iterator[dict[str, Any]]:
                 "low": row["interval"][0],
                 "high": row["interval"][1],
                 "p": row["p"],
-                "holm": row["holm"],
+                "adjusted": row["adjusted"],
             }
 
 
@@ -379,10 +384,10 @@ def _caption(keyed: Sequence[str], pools: Sequence[ComparedPool], layout: Layout
         bands += ", of the mean over a system's seeds"
     over = {tuple(contrast["over"]) for pool in pools for contrast in pool.contrasts}
     what = {("images",): "images", ("images", "seeds"): "images and seeds"}
+    correction = CORRECTED[contrasting.corrected_by(pools[0].contrasts[0])]
     of_differences = " or over ".join(what[each] for each in sorted(over))
     return (
         f"Recall at K of {'; '.join(keyed)}, on {'; '.join(titles)}. Bands: {bands}. "
         f"{DIFFERENCES_AT[layout]}: differences with 95 % intervals over {of_differences}; filled: significant "
-        f"(p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, recalls among "
-        "recalls)."
+        f"(p below {LEVEL:g} after {correction})."
     )

@@ -13,8 +13,11 @@ from typing import Any
 
 from pipeline.foundation.evaluation.metrics.base import TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import (
+    HOLM,
+    MAX_T,
     Contrast,
     compared,
+    corrected_by,
     in_letters,
     sufficient,
 )
@@ -33,10 +36,21 @@ OVER_IMAGES = (
     "paired randomisation test). They leave out seeds: one run of a system does not show how far its seeds "
     "spread. Trained again, the same two recipes may differ by more, or in the other direction."
 )
-HOLM = (
-    "Holm: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls. "
-    "±: standard deviation over seeds."
-)
+# What p is corrected by -> how the column of corrected p is read, in full and in brief.
+ADJUSTED = {
+    HOLM: (
+        "Adjusted: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "±: standard deviation over seeds."
+    ),
+    MAX_T: (
+        "Adjusted: p of a recall corrected for the other recalls (step-down maxT: the same swaps of whole images "
+        "test all of them); RSUM is one test by itself. ±: standard deviation over seeds."
+    ),
+}
+ADJUSTED_BRIEFLY = {
+    HOLM: "Adjusted: p corrected for all that is compared (Holm).",
+    MAX_T: "Adjusted: p corrected for all recalls (step-down maxT).",
+}
 WOULD_SUFFICE = (
     "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "
     "each system would make a difference of the measured size significant (corrected p below 0.05) in four of "
@@ -72,7 +86,7 @@ SEVERAL_RUNS = "the systems with several runs"
 MORE = "More: --explain."
 OF_NOISE = "noise"  # the heading of differences that are less than noise
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
-VALUES = ("a", "b", "difference", "p", "holm")  # of a statistic, in the CSV
+VALUES = ("a", "b", "difference", "p", "adjusted")  # of a statistic, in the CSV
 SHORT = 8  # the most letters of a name that heads a column of numbers
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
@@ -193,7 +207,7 @@ def _panels(
             pools[title(contrast)] = rows
         systems_above = _above(names)
         minus = " − ".join(reversed(systems_above))
-        return [_panel(("", *systems_above, minus, "p", "Holm", OF_NOISE, NEEDED), pools)]
+        return [_panel(("", *systems_above, minus, "p", "adjusted", OF_NOISE, NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
@@ -209,7 +223,7 @@ def _panels(
             cells: list[str | Cell] = [label, *difference(rsum), over, noise, needed]
             pairs.append([_of_units(cell, contrast) for cell in cells])
         panels.append(
-            _panel(("", "difference", "p", "Holm", "over", OF_NOISE, NEEDED), {"": pairs})
+            _panel(("", "difference", "p", "adjusted", "over", OF_NOISE, NEEDED), {"": pairs})
         )
     return panels
 
@@ -287,12 +301,15 @@ def mean(row: Mapping[str, Any], side: str) -> Cell:
 def difference(row: Mapping[str, Any]) -> list[Cell]:
     """One statistic's difference with its interval, p, and the corrected p."""
     difference = number(row["difference"], row["interval"], is_difference=True)
-    return [difference, *(_chance(row, key) for key in ("p", "holm"))]
+    return [difference, *(_chance(row, key) for key in ("p", "adjusted"))]
 
 
 def _chance(row: Mapping[str, Any], key: str) -> Cell:
     """A p with two digits; one that is as small as its test can give, as "< 0.001"."""
-    is_least = row["p"] <= row["resolution"] * (1 + 1e-9)
+    least_possible = row["resolution"] * (1 + 1e-9)
+    is_least = row["p"] <= least_possible
+    if key == "adjusted" and row["adjusted_by"] == MAX_T:
+        is_least = row["adjusted"] <= least_possible
     bound = Decimal("0.0001")
     if is_least:
         bound = Context(1, ROUND_CEILING).create_decimal(repr(row[key] * (1 + 1e-9)))
@@ -368,12 +385,13 @@ def _sentences(
     kind = "images"
     if "seeds" in first["over"]:
         kind = "seeds"
+    correction = corrected_by(first)
     has_several_pairs = len(contrasts[0]) > 1
     has_needs = NEEDED in _headings(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
     if not explain:
-        sentences = [BRIEFLY[kind], *on_noise, MORE]
+        sentences = [BRIEFLY[kind], ADJUSTED_BRIEFLY[correction], *on_noise, MORE]
         if has_needs:
             sentences.insert(1, NEEDS_BRIEFLY)
         if of_one_direction:
@@ -383,7 +401,7 @@ def _sentences(
         if averages_seeds:
             sentences.insert(-1, AVERAGED)
         return [" ".join(sentences)]
-    notes = [READ[kind], HOLM, *on_noise]
+    notes = [READ[kind], ADJUSTED[correction], *on_noise]
     if averages_seeds:
         notes.insert(1, AVERAGED)
     if of_one_direction:

@@ -39,7 +39,7 @@ def test_a_is_the_letter_of_the_largest_sum_wherever_its_system_stands() -> None
     contrasts = []
     for one, other in combinations(range(4), 2):
         corrected = 0.5 if (one, other) in alike else 0.01
-        row = {"a": sums[one], "b": sums[other], "holm": corrected}
+        row = {"a": sums[one], "b": sums[other], "adjusted": corrected}
         contrasts.append({RSUM.metric: row})
     assert in_letters(contrasts) == ["b", "a", "a", "b"]
 
@@ -82,14 +82,14 @@ def test_sums_are_corrected_among_sums_recalls_among_recalls_and_verdicts_follow
                     if own != p or (name == RSUM) != (count == 2):
                         continue
                     row = at(of_pair, name)
-                    assert row["holm"] == pytest.approx(largest), (name, p)
+                    assert row["adjusted"] == pytest.approx(largest), (name, p)
                     if largest < 0.05:
                         assert row["verdict"] == ("higher" if gap > 0 else "lower")
                         assert row["needs"] is None
                     else:
                         assert row["verdict"].startswith("cannot tell; "), (name, p)
                         assert row["needs"] == {"images": round(factor / 0.05)}, (name, p)
-    assert [each["RSUM"]["holm"] for each in found] == pytest.approx([0.06, 0.2])
+    assert [each["RSUM"]["adjusted"] for each in found] == pytest.approx([0.06, 0.2])
     verdicts = [at(found[0], name)["verdict"] for name in STATISTICS[:3]]
     assert verdicts[0] == "higher"
     assert verdicts[2] == "lower"

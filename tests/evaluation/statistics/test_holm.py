@@ -33,10 +33,11 @@ def test_enough_swaps_leave_the_least_p_at_half_the_level_after_the_correction()
     assert enough_samples(1000, 10) == 1000
 
 
-def test_one_pair_has_swaps_enough_for_the_six_recalls_that_are_corrected_together() -> None:
+def test_pairs_have_swaps_enough_for_all_recalls_that_are_corrected_together() -> None:
     """All images are found first by one system and last by the other."""
     scores = np.eye(30)
     worst, best = ([evaluate(each, np.arange(30))] for each in (-scores, scores))
-    row = together([(worst, best)], samples=1, seed=0)[0]["i2t"]["R@10"]
-    assert row["holm"] == pytest.approx(6 * row["p"])
-    assert row["holm"] < 0.05
+    row = together([(worst, best), (best, worst)], samples=1, seed=0)[0]["i2t"]["R@10"]
+    assert row["adjusted_by"] == "Holm"
+    assert row["adjusted"] == pytest.approx(12 * row["p"])
+    assert row["adjusted"] < 0.05

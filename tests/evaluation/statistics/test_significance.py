@@ -97,7 +97,7 @@ def test_p_and_interval_are_those_of_all_swaps(rng: np.random.Generator) -> None
     queries = rng.integers(1, 6, (12, 2))
     hits = rng.integers(-np.repeat(queries, 3, 1), np.repeat(queries, 3, 1) + 1).astype(float)
     folds = [FoldHits(hits[:5], queries[:5]), FoldHits(hits[5:], queries[5:])]
-    low, high, p = difference_of_runs(folds, 40_000, 9 * MOST, 0.8, 0)
+    low, high, p, _ = difference_of_runs(folds, 40_000, 9 * MOST, 0.8, 0)
     signs = np.array([*product([1, -1], repeat=12)])
 
     def of_all(common: float) -> np.ndarray:
@@ -148,7 +148,7 @@ def test_a_direction_without_queries_does_not_differ() -> None:
     hits = np.zeros((30, 6))
     hits[:9, 3:] = 1
     folds = [FoldHits(hits, np.tile([0, 1], (30, 1)))]
-    low, high, p = difference_of_runs(folds, 199, MOST, 0.95, 0)
+    low, high, p, _ = difference_of_runs(folds, 199, MOST, 0.95, 0)
     assert (p[:3] == 1).all()
     assert (low[:3] <= 0).all()
     assert (high[:3] >= 0).all()
@@ -213,7 +213,7 @@ def test_an_interval_that_ends_at_zero_ends_there_exactly() -> None:
         hits = np.concatenate(
             [rng.integers(-1, 2, (12, 3)), rng.integers(-3, 5, (12, 3))], axis=1
         ).astype(float)
-        low, high, _ = difference_of_runs(
+        low, high, *_ = difference_of_runs(
             [FoldHits(hits, np.tile([1, 5], (12, 1)))], 199, MOST, 0.95, 0
         )
         ends = np.concatenate([low, high])
@@ -228,7 +228,7 @@ def test_a_difference_is_in_the_interval_in_ninety_five_of_a_hundred_cases(
 
     def held() -> bool:
         hits = np.repeat(rng.choice([-1.0, 0.0, 1.0], (60, 1), p=[0.2, 0.4, 0.4]), 6, axis=1)
-        low, high, _ = difference_of_runs(
+        low, high, *_ = difference_of_runs(
             [FoldHits(hits, np.ones((60, 2), np.int64))], 199, MOST, 0.95, 0
         )
         return bool(low[0] <= 20 <= high[0])

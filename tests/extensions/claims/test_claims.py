@@ -32,7 +32,8 @@ def contrast(
             "interval": [low, high],
             "p": 0.0123,
             "resolution": 0.0,
-            "holm": 0.0456,
+            "adjusted": 0.0456,
+            "adjusted_by": "Holm",
             "verdict": "higher",
             "spread": {"a": spread, "b": spread},
         },
@@ -141,7 +142,7 @@ def test_a_single_seed_is_said_where_any_interval_is_over_images_alone() -> None
 
 def test_a_terminal_s_lines_have_80_columns() -> None:
     found = contrast(-100.0, 119.0, ["images", "seeds"], 12.0)
-    found["RSUM"] |= {"difference": -110.0, "p": 0.000123, "holm": 0.000456, "verdict": "lower"}
+    found["RSUM"] |= {"difference": -110.0, "p": 0.000123, "adjusted": 0.000456, "verdict": "lower"}
     text = claims.to_text(
         [claims.Tested(each, -12.3, found) for each in claims.load(Path())], "flickr8k, val; " * 9
     )

@@ -140,7 +140,7 @@ def test_ps_are_corrected_for_all_claims(
     code, _, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
     found = json.loads((project / "results" / "claims.json").read_text())
-    assert [each["measured"]["RSUM"]["holm"] for each in found] == [0.06, 0.06]
+    assert [each["measured"]["RSUM"]["adjusted"] for each in found] == [0.06, 0.06]
     assert [each["verdict"].partition(";")[0] for each in found] == ["cannot tell", "cannot tell"]
     assert "| 0.03 | 0.06 | cannot tell; " in (project / "results" / "claims.md").read_text()
 

@@ -13,6 +13,7 @@ from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
+    Corrected,
     compare,
     deviations,
     enough_samples,
@@ -22,7 +23,13 @@ from pipeline.foundation.evaluation.statistics.significance import (
 
 # One of those that `together` gives, with what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
+# A row of a contrast, and its test.
+_Test: TypeAlias = tuple[dict[str, Any], Comparison]
 CANNOT_TELL = "cannot tell"
+# What a row's p is corrected by: `step_down`, for the other recalls of its pair, or `holm`, for all
+# that is compared.
+MAX_T = "maxT"
+HOLM = "Holm"
 
 
 def together(
@@ -31,13 +38,15 @@ def together(
     seed: int,
     over_seeds: bool = True,
 ) -> list[dict[str, Any]]:
-    """Compare pairs of systems that are printed together, with Holm's correction for all of them.
+    """Compare pairs of systems that are printed together, corrected for all of them.
 
-    RSUMs are one family, recalls another. Where a difference is not significant after correction,
-    its row has what it needs: how many images, or seeds of both systems, would make one of this
-    size significant with a power of 0.8, if the other tests have the same order. samples: the least
-    number of swaps of a test; more are drawn where Holm's correction needs them. over_seeds:
-    whether two systems with several seeds are tested over seeds and images.
+    RSUMs are one family, recalls another. The recalls of one pair that is tested over images are
+    corrected by `step_down`; those of several pairs, and of one over seeds, by `holm`. Where a
+    difference is not significant after correction, its row has what it needs: how many images, or
+    seeds of both systems, would make one of this size significant with a power of 0.8, if the other
+    tests have the same order. samples: the least number of swaps of a test; more are drawn where
+    Holm's correction needs them. over_seeds: whether two systems with several seeds are tested over
+    seeds and images.
     """
     recalls = max((len(_statistics(a)) - 1 for a, _ in pairs), default=0)
     samples = enough_samples(samples, recalls * len(pairs))
@@ -51,8 +60,11 @@ def together(
         tests = [(at(contrast, name), tested[name]) for name in compared(contrast)]
         of_recalls += tests[:-1]
         of_sums += tests[-1:]
-    _correct(of_recalls)
-    _correct(of_sums)
+    if len(pairs) == 1 and all(test.within_pair for _, test in of_recalls):
+        _correct_within_pair(of_recalls)
+    else:
+        _correct_by_holm(of_recalls)
+    _correct_by_holm(of_sums)
     return contrasts
 
 
@@ -64,23 +76,41 @@ def compared(contrast: Contrast) -> list[Statistic]:
     return [name for name in STATISTICS if not name.direction or contrast[name.direction]]
 
 
+def corrected_by(contrast: Contrast) -> str:
+    """What the recalls of a contrast are corrected by, `MAX_T` or `HOLM`."""
+    recall = compared(contrast)[0]
+    return str(at(contrast, recall)["adjusted_by"])
+
+
 def _statistics(runs: Sequence[Metrics]) -> list[Statistic]:
     """Those of the directions that have queries."""
     known = runs[0].directions
     return [name for name in STATISTICS if not name.direction or name.direction in known]
 
 
-def _correct(family: Sequence[tuple[dict[str, Any], Comparison]]) -> None:
-    """Correct the p of a family's tests for each other, and write the verdicts into their rows."""
+def _correct_within_pair(recalls: Sequence[_Test]) -> None:
+    """Write the p of one pair's recalls, corrected for each other, and verdicts into their rows."""
+    for row, test in recalls:
+        assert test.within_pair is not None
+        _correct(row, test, test.within_pair, MAX_T)
+
+
+def _correct_by_holm(family: Sequence[_Test]) -> None:
+    """Write the p of a family's tests, corrected for each other, and verdicts into their rows."""
     chances = [test.p for _, test in family]
     corrections = zip(holm(chances), holm_factors(chances), strict=True)
-    for (row, test), (corrected, factor) in zip(family, corrections, strict=True):
-        needs = None
-        if corrected >= LEVEL:
-            needs = test.evidence.needs(LEVEL / factor)
-        row["holm"] = corrected
-        row["verdict"] = _verdict(row["difference"], needs)
-        row["needs"] = needs
+    for (row, test), (p, factor) in zip(family, corrections, strict=True):
+        _correct(row, test, Corrected(p, LEVEL / factor), HOLM)
+
+
+def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: str) -> None:
+    needs = None
+    if corrected.p >= LEVEL:
+        needs = test.evidence.needs(corrected.level)
+    row["adjusted"] = corrected.p
+    row["adjusted_by"] = by
+    row["verdict"] = _verdict(row["difference"], needs)
+    row["needs"] = needs
 
 
 def _contrast(
@@ -182,5 +212,5 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     means = [rows[0, 1]["a"]]
     for system in range(1, systems):
         means.append(rows[0, system]["b"])
-    different = {pair for pair, row in rows.items() if row["holm"] < LEVEL}
+    different = {pair for pair, row in rows.items() if row["adjusted"] < LEVEL}
     return letters(means, different)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.standard import Metrics
-from pipeline.foundation.evaluation.retrieval import Floats, Ranks
+from pipeline.foundation.evaluation.retrieval import Floats, Ids, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits
 from pipeline.foundation.evaluation.statistics.distributions import quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
@@ -41,6 +41,14 @@ PAIRS_AT_ONCE = 256  # pairs of systems in memory at once
 
 
 @dataclass(frozen=True)
+class Corrected:
+    """The p of a test that is one of several, corrected for the others."""
+
+    p: float
+    level: float  # what the test's own p has to be below for a corrected p below `LEVEL`
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The second system minus the first."""
 
@@ -51,6 +59,9 @@ class Comparison:
     # images, otherwise other images alone. Its `needs` says how many would make a difference of
     # this size significant.
     evidence: OverImages | OverSeeds
+    # What `step_down` gives for a recall among the recalls of its pair; None for RSUM, which is one
+    # test by itself, and over seeds, where nothing is swapped.
+    within_pair: "Corrected | None" = None
 
     @property
     def over_seeds(self) -> bool:
@@ -111,19 +122,25 @@ def compare_hits(
     minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
     gaps = image_hits.statistics(minus)
     evidence: list[OverImages] | list[OverSeeds]
+    within_pair: list[Corrected] = []
     if over_seeds and len(old) > 1 and len(new) > 1:
         runs = (_runs(old), _runs(new))
         resolution = 0.0
         low, high, p = difference_over_seeds(*runs, MOST, confidence)
         evidence = OverSeeds.of(*runs, MOST)
     else:
-        low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
+        low, high, p, within_pair = difference_of_runs(minus, samples, MOST, confidence, seed)
         evidence = [OverImages(values, samples) for values in image_hits.parts(minus).T]
         resolution = 1 / (1 + samples)
     comparisons = {}
     for at, name in enumerate(STATISTICS):
         difference = Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence)
-        comparisons[name] = Comparison(difference, float(p[at]), resolution, evidence[at])
+        corrected = None
+        if at < len(within_pair):
+            corrected = within_pair[at]
+        comparisons[name] = Comparison(
+            difference, float(p[at]), resolution, evidence[at], corrected
+        )
     return comparisons
 
 
@@ -237,7 +254,10 @@ def chances(
 
 def _p_of_all(differences: Sequence[Floats], samples: int, seed: int) -> Floats:
     """The p of P pairs' differences, each [7, N] of its images, by the same swaps: [P, 7]."""
-    sums = [_SignedSums(_descending(np.abs(of_pair))) for of_pair in differences]
+    sums = []
+    for of_pair in differences:
+        ordered, order = _canonical(of_pair)
+        sums.append(_SignedSums(ordered[:, order]))
     measured = [of_pair.mean(1) for of_pair in differences]
     images = differences[0].shape[1]
     as_large = np.zeros((len(differences), len(STATISTICS)))
@@ -259,9 +279,9 @@ def enough_samples(samples: int, tests: int) -> int:
 
 def difference_of_runs(
     folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
-) -> tuple[Floats, Floats, Floats]:
+) -> tuple[Floats, Floats, Floats, list[Corrected]]:
     """Estimate the difference of two runs for other images; variation over training seeds is not
-    covered.
+    covered: the ends of the intervals, p, and the recalls' p as `step_down` corrects them.
 
     p comes from the paired randomisation test: if the systems were equally good, swapping their
     results on any image would change nothing, so p = (1 + number of random swaps whose difference
@@ -278,6 +298,8 @@ def difference_of_runs(
     measured = parts.mean(1)
     swapped, shares = _swapped(parts, weights, samples, seed)
     p = _p(_as_large(swapped.T, measured), samples)
+    recalls = slice(2 * len(RECALLS))
+    within_pair = step_down(parts[recalls], swapped[:, recalls])
     # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
     # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -291,23 +313,62 @@ def difference_of_runs(
     ends = np.where(np.abs(ends) < 1e-9, 0.0, ends)
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
-        return -most, most, p
+        return -most, most, p, within_pair
     ends = np.sort(direction * ends, axis=0)
     low = np.sort(ends[0], axis=0)[wanted - 1]
     high = np.sort(ends[1], axis=0)[-wanted]
-    return np.clip(low, -most, most), np.clip(high, -most, most), p
+    return np.clip(low, -most, most), np.clip(high, -most, most), p, within_pair
+
+
+def step_down(parts: Floats, swapped: Floats) -> list[Corrected]:
+    """Correct the p of M statistics of one pair for each other, step-down maxT: the chance of one
+    or more false differences is at most 5 %, and statistics that go together cost less than by
+    Holm's correction; equal ones cost nothing.
+
+    The statistic with the largest size has the share of swaps in which the largest of all sizes
+    reaches its own; the next, that of all but the first; and so on, and no p is smaller than that
+    of a larger size. A size is the absolute difference over its standard deviation among swaps. A
+    t-statistic whose standard error is computed anew for each swap has the same order, and it is
+    one order for all statistics, since swaps leave the squares of the parts.
+
+    Args:
+        parts: Each image's part of the differences, whose means they are: float64 [M, N].
+        swapped: The differences after swaps of whole images, each swap the same images for all
+            statistics: float64 [S, M].
+
+    Returns:
+        The corrected p of each of the M statistics.
+
+    Source: Westfall and Young, Resampling-Based Multiple Testing, 1993.
+    """
+    samples, count = swapped.shape
+    deviation = np.sqrt((parts**2).sum(1)) / parts.shape[1]
+    # Where no image differs, the size is 0 in each swap.
+    deviation = np.where(deviation < ROUNDING, 1.0, deviation)
+    sizes = np.abs(parts.mean(1)) / deviation
+    order = np.argsort(-sizes, kind="stable")
+    own = (np.abs(swapped) / deviation)[:, order]
+    largest = np.maximum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
+    as_large = (largest >= sizes[order] - ROUNDING).sum(0)
+    p = np.maximum.accumulate(_p(as_large, samples))
+    # So many swaps may be as large for a corrected p below the level.
+    most = max(0, math.ceil(LEVEL * (1 + samples) - 1 - ROUNDING) - 1)
+    critical = -np.sort(-largest, axis=0)[most]
+    beyond = (own > critical + ROUNDING).sum(0)
+    # Few swaps, or differences of few images, show the level roughly; it is never below Holm's.
+    levels = np.clip((2 + beyond) / (1 + samples), LEVEL / np.arange(count, 0, -1), LEVEL)
+    corrected = {}
+    for place, at in enumerate(order.tolist()):
+        corrected[at] = Corrected(float(p[place]), float(levels[place]))
+    return [corrected[at] for at in range(count)]
 
 
 def _swapped(parts: Floats, weights: Floats, samples: int, seed: int) -> tuple[Floats, Floats]:
     """The differences after random swaps, and the shares of a difference that all images have:
     float64 [S, 7] each.
     """
-    size = np.abs(parts)
-    # A swap leaves the size of an image's part and draws its sign, that of its share with it.
-    signed = np.where(parts < 0, -weights, weights)
-    order = np.lexsort(np.stack([signed, -size]).round(DIGITS))
-    ordered = np.concatenate([_descending(size), np.take_along_axis(signed, order, 1)])
-    sums = _SignedSums(ordered)
+    canonical, order = _canonical(parts, weights)
+    sums = _SignedSums(canonical[:, order])
     drawn = [sums.means(counts) for counts in _swaps(parts.shape[1], samples, seed)]
     swapped, shares = np.split(np.concatenate(drawn, axis=1).T, 2, axis=1)
     return swapped, shares
@@ -344,8 +405,27 @@ def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
     return direction * parts.T, np.hstack([of_recalls, of_sum]).T, direction
 
 
-def _descending(values: Floats) -> Floats:
-    return np.asarray(-np.sort(-values, axis=1))
+def _canonical(parts: Floats, weights: Floats | None = None) -> tuple[Floats, Ids]:
+    """Turn each image's parts [R, N], so that they are the same whichever system comes first, and
+    order the images by them.
+
+    A swap draws one sign for an image, that of all its parts, so parts may be turned together: the
+    last that is not 0, RSUM's where it is not, becomes positive. Images that do not differ are the
+    last.
+
+    Returns the turned parts, with the weights turned with them below where there are any [2R, N],
+    and the order [N].
+    """
+    rounded = parts.round(DIGITS)
+    last = len(rounded) - 1 - np.argmax(rounded[::-1] != 0, axis=0)
+    signs = np.where(np.take_along_axis(rounded, last[None], 0) < 0, -1.0, 1.0)
+    turned = signs * parts
+    keys = -(signs * rounded)
+    if weights is None:
+        return turned, np.lexsort(keys)
+    of_weights = signs * weights
+    order = np.lexsort(np.concatenate([of_weights.round(DIGITS), keys]))
+    return np.concatenate([turned, of_weights]), order
 
 
 def _swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:

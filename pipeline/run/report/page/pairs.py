@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.foundation.evaluation.metrics import RSUM
 from pipeline.foundation.evaluation.statistics import ImageHits, holm
+from pipeline.foundation.evaluation.statistics.contrast import HOLM
 from pipeline.foundation.evaluation.statistics.significance import (
     LEVEL,
     Comparison,
@@ -45,7 +46,8 @@ class Difference:
             "interval": [measured.low, measured.high],
             "p": self.tested.p,
             "resolution": self.tested.resolution,
-            "holm": self.holm,
+            "adjusted": self.holm,
+            "adjusted_by": HOLM,
         }
 
     @property
