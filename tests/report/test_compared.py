@@ -101,7 +101,7 @@ def test_two_short_names_head_their_columns_and_long_ones_have_keys() -> None:
         lines = compared.to_text(names, [[found]]).splitlines(keepends=True)
         start = next(place for place, line in enumerate(lines) if line.startswith("20 images"))
         assert "".join(lines[:start]) == above
-        assert lines[start + 1].split() == [*headings, "p", "adjusted"]
+        assert lines[start + 1].split() == [*headings, "p", "adj.", "p"]
         is_headed = not above
         assert ("A: " in compared.to_markdown(names, [[found]])) is not is_headed
         assert (f"{names[0]} and {names[1]}." in compared.to_latex(names, [[found]])) is is_headed
@@ -116,7 +116,7 @@ def test_what_p_is_corrected_by_is_said_below_the_table(by: str, said: str) -> N
         row["adjusted_by"] = by
     for explain in (False, True):
         text = " ".join(compared.to_text(("a", "b"), [[found]], explain).split())
-        assert text.count("Adjusted: p") == 1
+        assert text.count("Adj. p: p") == 1
         assert ("maxT" in text) == (by == "maxT")
         assert (said in text) is not explain
 
@@ -140,7 +140,7 @@ def test_what_would_suffice_has_a_column_where_a_difference_is_not_significant()
     names = ("a", "b")
     for needs, said in ((None, ""), ({"images": 340}, "340 images"), ({"seeds": 4}, "4 seeds")):
         table = compared.to_markdown(names, [[contrast(40.0, 50.0, needs)]])
-        heading = next(line for line in table.splitlines() if "adjusted |" in line)
+        heading = next(line for line in table.splitlines() if "adj. p |" in line)
         assert ("would suffice" in heading) == (needs is not None)
         assert said in table
         for systems in (names, ("a", "b", "c")):

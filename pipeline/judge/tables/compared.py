@@ -39,17 +39,17 @@ OVER_IMAGES = (
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.
 ADJUSTED = {
     HOLM: (
-        "Adjusted: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adjusted: p of a recall corrected for the other recalls (step-down maxT: the same swaps of whole images "
+        "Adj. p: p of a recall corrected for the other recalls (step-down maxT: the same swaps of whole images "
         "test all of them); RSUM is one test by itself. ±: standard deviation over seeds."
     ),
 }
 ADJUSTED_BRIEFLY = {
-    HOLM: "Adjusted: p corrected for all that is compared (Holm).",
-    MAX_T: "Adjusted: p corrected for all recalls (step-down maxT).",
+    HOLM: "Adj. p: p corrected for all that is compared (Holm).",
+    MAX_T: "Adj. p: p corrected for all recalls (step-down maxT).",
 }
 WOULD_SUFFICE = (
     "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "
@@ -207,7 +207,7 @@ def _panels(
             pools[title(contrast)] = rows
         systems_above = _above(names)
         minus = " − ".join(reversed(systems_above))
-        return [_panel(("", *systems_above, minus, "p", "adjusted", OF_NOISE, NEEDED), pools)]
+        return [_panel(("", *systems_above, minus, "p", "adj. p", OF_NOISE, NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
@@ -223,7 +223,7 @@ def _panels(
             cells: list[str | Cell] = [label, *difference(rsum), over, noise, needed]
             pairs.append([_of_units(cell, contrast) for cell in cells])
         panels.append(
-            _panel(("", "difference", "p", "adjusted", "over", OF_NOISE, NEEDED), {"": pairs})
+            _panel(("", "difference", "p", "adj. p", "over", OF_NOISE, NEEDED), {"": pairs})
         )
     return panels
 
