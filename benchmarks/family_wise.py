@@ -89,7 +89,7 @@ def rates(images: int, pairs: int) -> list[float]:
     return measured
 
 
-def main(pairs: int = 4000) -> None:
+def main(pairs: int = 2000) -> None:
     """Print a row for each number of images."""
     headings = []
     for what in ("false, equal", "false, t2i differs", "found", "any found"):
@@ -109,5 +109,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--pairs", type=int, default=4000)
+    parser.add_argument("--pairs", type=int, default=2000)
     main(parser.parse_args().pairs)
