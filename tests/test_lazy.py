@@ -85,6 +85,6 @@ def test_a_matrix_is_measured_by_few_files(tmp_path: Path) -> None:
     ours = {file.relative_to(ROOT) for file in files if file.is_relative_to(ROOT)}
     ours = {file for file in ours if file.parts[0] in ("pipeline", "stages")}
     assert Path("stages/evaluate.py") in ours
-    assert len(ours) <= 96, sorted(map(str, ours))
+    assert len(ours) <= 97, sorted(map(str, ours))
     of_training = {file for file in ours if file.parts[1] in ("make", "run", "extensions")}
     assert not of_training

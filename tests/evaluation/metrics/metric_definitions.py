@@ -76,7 +76,7 @@ def ndcg(grades: np.ndarray, k: int | None = None) -> float:
 
 
 def exponential_ndcg(grades: np.ndarray, k: int | None = None) -> float:
-    """The same with 2 ** grade - 1 in the place of the grade."""
+    """nDCG with the gain 2 ** grade - 1."""
     return ndcg(2.0**grades - 1, k)
 
 

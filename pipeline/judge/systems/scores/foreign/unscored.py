@@ -50,7 +50,9 @@ def only_scored(
 
 
 def _lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists, str] | None:
-    """The pairs that were scored, and which value the others have; None where that is not told."""
+    """The pairs that were scored, and which value the others have; None where no value marks
+    them.
+    """
     fill_of: dict[Direction | None, float | None] = {}
     for way, matrix in matrices.items():
         fill_of[way] = _fill(matrix, MOST if way is None else MOST_OF_DIRECTION)
