@@ -562,6 +562,13 @@ def test_pairs_that_were_not_scored_are_no_candidates(
             "i2t": 200,
             "t2i": int((t2i > -100).sum()),
         }
+    # A score that cannot be ranked is refused, as in any matrix.
+    for value in (np.nan, np.inf, -np.inf):
+        broken = one.copy()
+        broken[3, 15] = value
+        np.save(tmp_path / "one.npy", broken)
+        with pytest.raises(InputError, match=rf"row 3 \(image\), column 15 .* is {value}"):
+            open_system(str(tmp_path / "one.npy"))
 
 
 def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None:
