@@ -584,6 +584,11 @@ def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None
     system = judge(open_system(str(path), columns), Truth(qrels=qrels), None)
     assert system.judgements is not None
     assert system.judgements.left_out == {"queries that the file does not list": 2}
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"english-q1": {"a.jpg": 1}}))
+    run = open_system(str(path), Columns(judgements=other))
+    with pytest.raises(InputError, match=r"other\.json: says of none of the queries .* is right"):
+        judge(run, Truth(qrels=other), None)
     # An empty list is one, of a query whose right candidate was not found.
     held["fr1"] = {}
     path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": held}}))
