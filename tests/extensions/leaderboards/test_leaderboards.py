@@ -584,6 +584,10 @@ def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None
     system = judge(open_system(str(path), columns), Truth(qrels=qrels), None)
     assert system.judgements is not None
     assert system.judgements.left_out == {"queries that the file does not list": 2}
+    # A file's name may have colons, too.
+    with_colon = tmp_path / "a:b.json"
+    with_colon.write_text(path.read_text())
+    assert recall_at_1(f"{with_colon}:en:test", columns) == 50
     other = tmp_path / "other.json"
     other.write_text(json.dumps({"english-q1": {"a.jpg": 1}}))
     run = open_system(str(path), Columns(judgements=other))
