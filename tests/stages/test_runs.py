@@ -108,6 +108,10 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(
     for form in ("--markdown", "--latex"):
         said = pipeline("evaluate", "best.txt", "worst.txt", "--qrels", "q.txt", form)[1]
         assert "paired randomisation test over queries" in said
+    # How long lists are, and how many have no right candidate, is said of several systems, too.
+    said = pipeline("evaluate", "best.txt", "worst.txt", "--qrels", "q.txt")[1]
+    assert "best: query → candidate: lists of up to 1 candidate, each with a right one" in said
+    assert "worst: query → candidate: lists of up to 1 candidate, 39 of 40 (97.5 %)\n" in said
 
 
 @pytest.mark.parametrize(

@@ -216,6 +216,7 @@ def _noted(results: Results) -> Iterator[str]:
             *over_ties(numbers, hidden=RANKS),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
+            *_of_lists(numbers),
             *_left_out(numbers),
         ]
         for remark in remarks_of_system:
@@ -365,7 +366,7 @@ def of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
                 f"; perhaps its candidates, such as {of_run}, are written in another way than those of "
                 f"the judgements, such as {of_judgements}"
             )
-        yield f"{task(numbers, way)}: lists of up to {lists['longest']:,} candidates, {without}"
+        yield f"{task(numbers, way)}: lists of up to {counted(lists['longest'], 'candidate')}, {without}"
 
 
 def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:
