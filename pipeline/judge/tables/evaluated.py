@@ -216,7 +216,7 @@ def _noted(results: Results) -> Iterator[str]:
             *over_ties(numbers, hidden=RANKS),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
-            *_of_lists(numbers),
+            *of_lists(numbers),
             *_left_out(numbers),
         ]
         for remark in remarks_of_system:
