@@ -46,6 +46,10 @@ CAPTIONS = 5
 NOT_LISTED = "queries that the file does not list"
 
 
+class NothingJudged(InputError):
+    """Judgements say of none of the queries what is right."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """The user's description of a matrix without ids: a manifest and its split, or the number of
@@ -287,7 +291,7 @@ def _require_judged(system: System, queries: Ids) -> None:
         return
     judged = as_relevance(system.relevance, system.shape).t2i.query
     if not np.isin(queries, judged).any():
-        raise InputError(
+        raise NothingJudged(
             f"{system.judgements.path}: says of none of the queries of {system.name} what is right; name the "
             "judgements of its queries, with ids that are written as they are there"
         )
