@@ -14,7 +14,7 @@ import numpy as np
 
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
-from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, Ties
+from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError
@@ -23,6 +23,7 @@ from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import fuse, judged, layout
 from pipeline.judge.systems.scores.foreign import open_system
 from pipeline.judge.systems.scores.made import Ensemble
+from pipeline.judge.systems.scores.sources import Given
 from pipeline.judge.systems.scores.system import IMAGES_AND_CAPTIONS, Part, System
 from pipeline.judge.tables import compared, evaluated
 from stages import named_systems, terminal
@@ -107,6 +108,7 @@ def rank_alike(
     for group in groups:
         pools = [judged.with_languages(_like(first, pool), known) for pool in group]
         judged_groups.append([judged.judge(pool, truth, known) for pool in pools])
+    _refuse_other_queries([*chain(*judged_groups)])
     _refuse_other_answers([*chain(*judged_groups)])
     views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
     ranked, notes = _ranked(views, options.ties, settings)
@@ -354,7 +356,39 @@ def _pools(
             read_as.append((text, pool.read_as))
         groups.append(pools)
     named_systems.say_read_as(read_as)
-    return _fitting(groups)
+    return _fitting(_of_one_pool(groups))
+
+
+def _of_one_pool(groups: list[list[System]]) -> list[list[System]]:
+    """Runs whose pools are what they list and the judgements have, in the pool of all of them."""
+    pools = [*chain(*groups)]
+    if not all(map(_is_of_what_it_lists, pools)):
+        return groups
+    images = np.unique(np.concatenate([pool.image_ids for pool in pools]))
+    captions = np.unique(np.concatenate([pool.caption_ids for pool in pools]))
+    return [[_within(pool, images, captions) for pool in group] for group in groups]
+
+
+def _is_of_what_it_lists(pool: System) -> bool:
+    """Whether a run's pool is known from nothing but its lists and the judgements."""
+    is_run = isinstance(pool.scores, Lists) and pool.has_ids and pool.relevance is None
+    return is_run and bool((pool.caption_image < 0).all())
+
+
+def _within(pool: System, images: Ids, captions: Ids) -> System:
+    """A run in a pool that has all its ids, which ascend."""
+    lists = pool.scores
+    assert isinstance(lists, Lists)
+    rows = np.searchsorted(images, pool.image_ids)
+    columns = np.searchsorted(captions, pool.caption_ids)
+    of_all = lists.within((len(images), len(captions)), rows, columns)
+    return replace(
+        pool,
+        image_ids=images,
+        caption_ids=captions,
+        caption_image=np.full(len(captions), -1, np.int64),
+        kind=Given(lambda: of_all),
+    )
 
 
 def _fitting(groups: list[list[System]]) -> list[list[System]]:
@@ -439,6 +473,22 @@ def _other_candidates(first: System, pool: System, lists: Sequence[Lists]) -> st
     return "as many for each query, but others"
 
 
+def _refuse_other_queries(pools: Sequence[System]) -> None:
+    """Refuse tools' runs that list other queries, such as another language's."""
+    first = pools[0]
+    for pool in pools[1:]:
+        are_runs = isinstance(first.scores, Lists) and isinstance(pool.scores, Lists)
+        if not are_runs or not first.has_ids or not pool.has_ids:
+            continue
+        both = np.intersect1d(first.caption_ids, pool.caption_ids)
+        counts = [len(first.caption_ids), len(pool.caption_ids)]
+        if counts != [len(both), len(both)]:
+            raise InputError(
+                f"{first.name} and {pool.name}: have {counts[0]:,} and {counts[1]:,} queries, of which "
+                f"{len(both):,} are in both; only runs of the same queries are compared"
+            )
+
+
 def _refuse_other_answers(pools: Sequence[System]) -> None:
     """Refuse runs whose own files say that other candidates are right for a query."""
     first = pools[0]
@@ -466,6 +516,14 @@ def _directions(pool: System) -> frozenset[Direction]:
     return frozenset({"i2t", "t2i"})
 
 
+def _has_ids_of(pool: System, other: System) -> bool:
+    """Whether both are runs of the same ids in the same order."""
+    if not _is_of_what_it_lists(pool) or not _is_of_what_it_lists(other):
+        return False
+    are_images = np.array_equal(pool.image_ids, other.image_ids)
+    return are_images and np.array_equal(pool.caption_ids, other.caption_ids)
+
+
 def _counts_rows(pool: System) -> bool:
     """Whether its ids are the numbers of rows and columns, in any order."""
     for ids in (pool.image_ids, pool.caption_ids):
@@ -477,6 +535,8 @@ def _counts_rows(pool: System) -> bool:
 def _like(first: System, pool: System) -> System:
     """The pool in the order of the first one's ids, if both have ids."""
     if pool is first or not first.has_ids or not pool.has_ids:
+        return pool
+    if _has_ids_of(pool, first):
         return pool
     pool.require_owners_of(first)
     return fuse.in_order_of(first, pool)

@@ -542,3 +542,28 @@ def test_a_figure_holds_the_numbers_that_are_printed(
         assert said in refused("compare", *systems, *options, file), file
     assert "is also named by" in refused("compare", "a.npy", "ours.csv", *options, "ours.pdf")
     assert Path("ours.csv").read_text() == "kept"
+
+
+def test_lists_of_the_best_have_the_candidates_of_all_runs(pipeline: Any, tmp_path: Path) -> None:
+    """Two runs of a large corpus hardly list the same candidates."""
+    queries = [f"q{number}" for number in range(20)]
+    Path("qrels.json").write_text(json.dumps({query: {query: 1} for query in queries}))
+    right = {"a": 5, "b": 15}
+    for run, count in right.items():
+        best = {}
+        for number, query in enumerate(queries):
+            first = query if number < count else f"wrong {number}"
+            best[query] = {first: 0.9, f"{run}, {number}": 0.5}
+        written = {"mteb_model_meta": {}, "default": {"test": best}}
+        Path(f"{run}.json").write_text(json.dumps(written))
+        del best["q7"]
+        Path(f"{run} of fewer.json").write_text(json.dumps(written))
+    code, out, err = pipeline("compare", "a.json", "b.json", "--qrels", "qrels.json", "--json")
+    assert code == 0, err
+    (contrast,) = json.loads(out)
+    recall = contrast["t2i"]["R@1"]
+    assert (recall["a"], recall["b"]) == (25, 75)
+    assert contrast["images"] == 20 + 15 + 40
+    code, _, err = pipeline("compare", "a.json", "b of fewer.json", "--qrels", "qrels.json")
+    assert code == 2
+    assert "have 20 and 19 queries, of which 19 are in both" in err

@@ -100,6 +100,18 @@ def test_equal_scores_of_a_run_are_tied_and_others_are_never_found(
     assert header.startswith("| Method | Query → Candidate<br>R@1 |")
     assert row == "| run | 16.7 | 33.3 | 33.3 |"
     assert found["queries"] == {"i2t": 0, "t2i": 3}
+    # Bold is tested over what the run has: queries, not images.
+    queries = range(40)
+    Path("q.txt").write_text("".join(f"q{query} 0 d{query} 1\n" for query in queries))
+    Path("best.txt").write_text("".join(f"q{query} Q0 d{query} 1 1 a\n" for query in queries))
+    Path("worst.txt").write_text("".join(f"q{query} Q0 d0 1 1 a\n" for query in queries))
+    for form in ("--markdown", "--latex"):
+        said = pipeline("evaluate", "best.txt", "worst.txt", "--qrels", "q.txt", form)[1]
+        assert "paired randomisation test over queries" in said
+    # How long lists are, and how many have no right candidate, is said of several systems, too.
+    said = pipeline("evaluate", "best.txt", "worst.txt", "--qrels", "q.txt")[1]
+    assert "best: query → candidate: lists of up to 1 candidate, each with a right one" in said
+    assert "worst: query → candidate: lists of up to 1 candidate, 39 of 40 (97.5 %)\n" in said
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,7 @@ class EveryEvalEver(Catalogue):
             "source_type": "other",
             "additional_details": {
                 "protocol": result["protocol"],
-                "images": str(result["images"]),
-                "captions": str(result["captions"]),
+                **{name: str(count) for name, count in measured.pool_of(result).items()},
             },
         }
         split = result.get("split")
@@ -169,7 +168,7 @@ def _id(metric: Metric) -> str:
 
 def _score(result: Mapping[str, Any], number: Number) -> dict[str, Any]:
     # Not as `num_samples`: captions of one image are not independent of each other.
-    details = {"queries": str(number.queries), "images": str(result["images"])}
+    details = {name: str(count) for name, count in measured.sizes_of(result, number).items()}
     by_ties = flat(result.get("over_ties", {})).get(number.statistic)
     if by_ties is not None:
         lower, upper = by_ties

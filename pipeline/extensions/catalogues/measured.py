@@ -19,11 +19,14 @@ from pipeline.foundation.evaluation.metrics.base import (
 )
 from pipeline.foundation.parts.errors import InputError, few
 from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.tables import evaluated
 from pipeline.judge.tables.evaluated import Results
 
 # What computed them.
 LIBRARY = "vse-pipeline"
+# What intervals draw anew.
 DRAWN = "images drawn with all their captions"
+QUERIES_DRAWN = "queries drawn"
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Number:
     value: float
     interval: tuple[float, float] | None
     queries: int
+    drawn: str = DRAWN  # what its interval draws anew
 
     @property
     def metric(self) -> Metric:
@@ -59,22 +63,22 @@ class Number:
             "lower": lower,
             "upper": upper,
             "confidence_level": CONFIDENCE,
-            "method": _method(self.metric),
+            "method": _method(self.metric, self.drawn),
         }
 
 
-def _method(metric: Metric) -> str:
+def _method(metric: Metric, drawn: str) -> str:
     """How the interval of a metric is computed, see `pipeline.foundation.evaluation.statistics`."""
     if metric.is_median:
-        return f"percentile bootstrap, {DRAWN}"
+        return f"percentile bootstrap, {drawn}"
     if not metric.is_share:
-        return f"Student's t over images, {DRAWN}"
+        return f"Student's t, {drawn}"
     of_sum = ""
     if metric.most > 1:
         of_sum = f" of the share of {100 * metric.most:g}"
     return (
         f"Wilson's score interval{of_sum} for the effective number of queries, with Student's t, "
-        f"{DRAWN}"
+        f"{drawn}"
     )
 
 
@@ -84,6 +88,9 @@ def numbers_of(result: Mapping[str, Any]) -> Iterator[Number]:
     statistics = [Statistic(way, metric) for way in TASKS for metric in result.get(way, {})]
     # Beside what is not measured in a direction there are sizes and rules.
     statistics += [statistic for statistic in intervals if not statistic.direction]
+    drawn = DRAWN
+    if not evaluated.are_images(result):
+        drawn = QUERIES_DRAWN
     for statistic in statistics:
         value = at(result, statistic)
         if value is None or not math.isfinite(value):
@@ -94,7 +101,20 @@ def numbers_of(result: Mapping[str, Any]) -> Iterator[Number]:
         queries = sum(result["queries"].values())
         if statistic.direction:
             queries = result["queries"][statistic.direction]
-        yield Number(statistic, value, interval, queries)
+        yield Number(statistic, value, interval, queries, drawn)
+
+
+def pool_of(result: Mapping[str, Any]) -> dict[str, int]:
+    """How many images and captions there are, or candidates and queries of a run of anything."""
+    if evaluated.are_images(result):
+        return {"images": result["images"], "captions": result["captions"]}
+    return {"candidates": result["images"], "queries": result["captions"]}
+
+
+def sizes_of(result: Mapping[str, Any], number: Number) -> dict[str, int]:
+    """Of how many queries a number is, and how many images, or candidates, there are."""
+    of_rows, _ = pool_of(result)
+    return {"queries": number.queries, of_rows: result["images"]}
 
 
 def require_one_model(results: Results, form: str) -> None:

@@ -54,7 +54,6 @@ def _metrics(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             metric["args"] = {
                 "unit": number.unit,
                 "confidence_interval": number.confidence_interval,
-                "queries": number.queries,
-                "images": result["images"],
+                **measured.sizes_of(result, number),
             }
         yield metric

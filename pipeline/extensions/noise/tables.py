@@ -79,7 +79,9 @@ def _panels(pools: Sequence[Pool], titled: Callable[[Pool, Statistic], str]) -> 
                 of_ranks.append(_of_ranks(task, value))
             else:
                 of_numbers.append([titled(pool, statistic), *_of_number(value)])
-    of_spread = replace(grid(OF_NUMBERS, numbers), notes=tuple(map(Note, _notes(pools))))
+    headings = [evaluated.of_units(heading, pools[0]) for heading in OF_NUMBERS]
+    notes = [Note(evaluated.of_units(note, pools[0])) for note in _notes(pools)]
+    of_spread = replace(grid(headings, numbers), notes=tuple(notes))
     of_moves = replace(grid(OF_RANKS, ranks), notes=(Note(MOVES),))
     return [of_spread, of_moves]
 

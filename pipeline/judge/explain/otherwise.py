@@ -9,13 +9,15 @@ import numpy as np
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Positives, Relevance
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
-from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.parts.errors import InputError, refusing
 from pipeline.judge.explain import doubles
 from pipeline.judge.explain.given import Given, Read
+from pipeline.judge.systems.scores.judged import NothingJudged
 from pipeline.judge.systems.scores.system import System
 
 # The most pairs of all other readings, whose scores are kept.
 MOST_PAIRS = 1 << 27
+NO_ANSWERS = "the judgements have no right answers to its queries"
 
 
 def of_system(
@@ -49,10 +51,11 @@ def _checked(pairs: int, read: Callable[[], Given]) -> Given:
     """The pool of a reading; refused where it holds too many pairs or nothing is right in it."""
     if pairs > MOST_PAIRS:
         raise InputError(f"together they have {pairs:,} pairs; give fewer queries")
-    pool = read()
-    for relevance in pool.judged.values():
-        if without_queries(relevance()):
-            raise InputError("the judgements have no right answers to its queries")
+    with refusing(NothingJudged, NO_ANSWERS):
+        pool = read()
+        relevances = [relevance() for relevance in pool.judged.values()]
+    if any(map(without_queries, relevances)):
+        raise InputError(NO_ANSWERS)
     return pool
 
 

@@ -23,7 +23,7 @@ from pipeline.foundation.evaluation.statistics.contrast import (
 )
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
-from pipeline.judge.tables import latex, markdown, text
+from pipeline.judge.tables import evaluated, latex, markdown, text
 from pipeline.judge.tables.table import Cell, Note, Panel, Table, grid, number, to_digits
 
 OVER_SEEDS = (
@@ -415,9 +415,9 @@ def _sentences(
 
 def _of_units(text: Any, contrast: Contrast) -> Any:
     """A text that calls images what the contrast's units are: queries of a run of anything."""
-    if "sides" in contrast and isinstance(text, str):
-        return text.replace("images", "queries").replace("image", "query")
-    return text
+    if not isinstance(text, str):
+        return text
+    return evaluated.of_units(text, contrast)
 
 
 def _have_seeds(of_pairs: Sequence[Contrast]) -> bool:

@@ -168,7 +168,7 @@ def _panel(results: Results) -> Panel:
         for row in emphasis.bold(competing, tested):
             cells[row][place] = replace(cells[row][place], bold="black")
     rows = [TableRow(tuple(cells_of_row)) for cells_of_row in cells]
-    notes = [emphasis.said()]
+    notes = [of_units(emphasis.said(), results[0][1])]
     if not all(system.competes for system in contenders):
         notes.append(NEVER_BOLD)
     return Panel(
@@ -216,6 +216,7 @@ def _noted(results: Results) -> Iterator[str]:
             *over_ties(numbers, hidden=RANKS),
             *_metrics(numbers),
             *_mean_of_languages(numbers),
+            *of_lists(numbers),
             *_left_out(numbers),
         ]
         for remark in remarks_of_system:
@@ -260,6 +261,13 @@ def sides(numbers: Mapping[str, Any]) -> Sequence[str]:
 def are_images(numbers: Mapping[str, Any]) -> bool:
     """Whether rows are images and columns captions, not candidates and queries of anything."""
     return tuple(sides(numbers)) == IMAGES_AND_CAPTIONS
+
+
+def of_units(text: str, numbers: Mapping[str, Any]) -> str:
+    """A text that calls images what intervals and tests draw: queries of a run of anything."""
+    if are_images(numbers):
+        return text
+    return text.replace("images", "queries").replace("image", "query")
 
 
 def directions(numbers: Mapping[str, Any]) -> list[str]:
@@ -358,7 +366,7 @@ def of_lists(numbers: Mapping[str, Any]) -> Iterator[str]:
                 f"; perhaps its candidates, such as {of_run}, are written in another way than those of "
                 f"the judgements, such as {of_judgements}"
             )
-        yield f"{task(numbers, way)}: lists of up to {lists['longest']:,} candidates, {without}"
+        yield f"{task(numbers, way)}: lists of up to {counted(lists['longest'], 'candidate')}, {without}"
 
 
 def _left_out(numbers: Mapping[str, Any]) -> Iterator[str]:

@@ -87,7 +87,8 @@ def table(results: Results, beside: str | None = None, shows_bold: bool = True) 
         if len(sizes) > 1:
             key_parts.append(f"{first_result['images']}x{first_result['captions']}")
         panel_key = "-".join(filter(None, key_parts))
-        panels.append(replace(panel, key=panel_key))
+        caption = evaluated.of_units(panel.caption, first_result)
+        panels.append(replace(panel, key=panel_key, caption=caption))
     return Table("rows", tuple(panels))
 
 

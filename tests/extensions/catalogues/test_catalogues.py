@@ -127,6 +127,27 @@ def test_what_lists_of_one_direction_do_not_tell_is_left_out(export: Export) -> 
     assert details["longest_list"] == "3"
 
 
+def test_a_run_of_anything_has_candidates_and_queries(export: Export) -> None:
+    rows = [f"q{query} Q0 d{query // 2} 1 0.5 run" for query in range(10)]
+    Path("run.trec").write_text("\n".join(rows))
+    Path("qrels.txt").write_text("\n".join(f"q{query} 0 d{query // 3} 1" for query in range(10)))
+    about = {**FOR_EVERY_EVAL_EVER, "dataset": "others/benchmark"}
+    text = export("every-eval-ever", about, "--qrels", "qrels.txt", file="run.trec")
+    first = record_of(text)["evaluation_results"][0]
+    assert first["score_details"]["details"]["candidates"] == "5"
+    assert first["source_data"]["additional_details"] == {
+        "protocol": "all",
+        "candidates": "5",
+        "queries": "10",
+    }
+    card = export(
+        "model-index", {"dataset": "others/benchmark"}, "--qrels", "qrels.txt", file="run.trec"
+    )
+    for said in (text, card):
+        assert "queries drawn" in said
+        assert "image" not in said.replace("image-text", "").replace("Image-text", "")
+
+
 def test_a_leaderboards_entry_says_one_number_and_its_interval(
     pipeline: Any, export: Export
 ) -> None:

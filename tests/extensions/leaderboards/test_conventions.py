@@ -62,6 +62,24 @@ def test_as_trec_eval(tmp_path: Path) -> None:
         assert ours.values[name] == pytest.approx(theirs, abs=1e-9), name
 
 
+@pytest.mark.parametrize("tool", ["trec_eval", "mteb", "ranx"])
+def test_a_query_whose_list_is_empty_finds_nothing(tmp_path: Path, tool: str) -> None:
+    """pytrec_eval and ranx count it, and mteb writes one where no candidate was ranked."""
+    run: Run = {"q1": {"a": 0.5}, "q2": {}}
+    grades = {"q1": {"a": 1}, "q2": {"b": 1}}
+    theirs = pytrec_eval.RelevanceEvaluator(grades, {"success.10"}).evaluate(run)
+    assert len(theirs) == 2
+    name = {"trec_eval": "success_10", "mteb": "hit_rate_at_10", "ranx": "hit_rate@10"}[tool]
+    conventions = of_tool(tool)
+    assert isinstance(conventions, OfLists)
+    (tmp_path / "qrels.json").write_text(json.dumps(grades))
+    for held in (run, {"mteb_model_meta": {}, "default": {"test": run}}):
+        (tmp_path / "run.json").write_text(json.dumps(held))
+        ours = conventions.measure(tmp_path / "run.json", [], tmp_path / "qrels.json", [name])
+        assert ours.queries == {"query": 2}
+        assert ours.values == {name: 0.5}
+
+
 # What ranx 0.3.21 printed for `long_lists`: evaluate(Qrels(...), Run(...)), and with
 # make_comparable=True where a query has no list. `make ranx-test` asks ranx itself.
 OF_RANX: dict[str, dict[str, float]] = {

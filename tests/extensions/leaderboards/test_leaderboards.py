@@ -562,6 +562,13 @@ def test_pairs_that_were_not_scored_are_no_candidates(
             "i2t": 200,
             "t2i": int((t2i > -100).sum()),
         }
+    # A score that cannot be ranked is refused, as in any matrix.
+    for value in (np.nan, np.inf, -np.inf):
+        broken = one.copy()
+        broken[3, 15] = value
+        np.save(tmp_path / "one.npy", broken)
+        with pytest.raises(InputError, match=rf"row 3 \(image\), column 15 .* is {value}"):
+            open_system(str(tmp_path / "one.npy"))
 
 
 def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None:
@@ -577,6 +584,15 @@ def test_judgements_of_other_queries_are_of_another_pool(tmp_path: Path) -> None
     system = judge(open_system(str(path), columns), Truth(qrels=qrels), None)
     assert system.judgements is not None
     assert system.judgements.left_out == {"queries that the file does not list": 2}
+    # A file's name may have colons, too.
+    with_colon = tmp_path / "a:b.json"
+    with_colon.write_text(path.read_text())
+    assert recall_at_1(f"{with_colon}:en:test", columns) == 50
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps({"english-q1": {"a.jpg": 1}}))
+    run = open_system(str(path), Columns(judgements=other))
+    with pytest.raises(InputError, match=r"other\.json: says of none of the queries .* is right"):
+        judge(run, Truth(qrels=other), None)
     # An empty list is one, of a query whose right candidate was not found.
     held["fr1"] = {}
     path.write_text(json.dumps({"mteb_model_meta": {}, "en": {"test": held}}))

@@ -55,6 +55,18 @@ def test_it_is_printed_as_text_markdown_and_latex(pipeline: Any) -> None:
     assert r"\label{tab:noise-2}" in pipeline(*two, "--latex")[1]
 
 
+def test_the_noise_of_a_run_of_anything_is_by_query(pipeline: Any, tmp_path: Path) -> None:
+    queries = range(20)
+    (tmp_path / "q.txt").write_text("".join(f"q{each} 0 d{each} 1\n" for each in queries))
+    for run in range(2):
+        rows = [f"q{each} Q0 d{each // (run + 1)} 1 1 a\n" for each in queries]
+        (tmp_path / f"run{run}.trec").write_text("".join(rows))
+    code, out, err = pipeline("noise", "run0.trec", "run1.trec", "--qrels", "q.txt")
+    assert code == 0, err
+    assert " by query" in out
+    assert "image" not in out
+
+
 @pytest.mark.usefixtures("runs")
 def test_equal_runs_are_said_to_have_no_noise(pipeline: Any) -> None:
     Path("again.npy").write_bytes(Path("run0.npy").read_bytes())

@@ -65,7 +65,7 @@ class Rows:
     headless: bool = False  # Whether the columns have no names in the file
     left_out: LeftOut = field(default_factory=lambda: LeftOut("row"))  # Rows that cannot be used
     count: int = 0  # How many rows were read, with those that are left out
-    unanswered: list[str] = field(default_factory=list)  # Queries of a layout whose list is empty
+    unanswered: list[str] = field(default_factory=list)  # Queries whose list is there and empty
     example: str = ""  # The first candidate as the file writes it
     others: list[layouts.Other] = field(default_factory=list)  # What else a layout's file holds
 
@@ -299,7 +299,10 @@ class Rows:
                 if query in queries:
                     raise ValueError(f"has {query[:40]!a} twice in an object")
                 queries.add(query)
-                rows += self._of_query(query, listed)
+                of_query = [*self._of_query(query, listed)]
+                if not of_query:
+                    self.unanswered.append(query)
+                rows += of_query
                 if len(rows) > PAIRS:
                     yield self._of_pairs(rows, self.value)
                     rows = []

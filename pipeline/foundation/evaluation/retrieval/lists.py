@@ -108,6 +108,31 @@ class Lists:
             selected[way] = Listed(query[inside], candidate[inside], listed.score[inside])
         return self._like((len(images), len(captions)), selected, self.order)
 
+    def within(self, shape: tuple[int, int], images: Ids, captions: Ids) -> "Lists":
+        """The same lists in a larger pool.
+
+        Args:
+            shape: The size of the pool, [I, C].
+            images: Int64, where each image is in it, ascending.
+            captions: Likewise.
+
+        Returns:
+            Lists of the pool, in which all other candidates are never found.
+        """
+        listed: dict[Direction, Listed] = {}
+        for way, rows in self.listed.items():
+            if way == "i2t":
+                query = images[rows.query]
+                candidate = captions[rows.candidate]
+            else:
+                query = captions[rows.query]
+                candidate = images[rows.candidate]
+            listed[way] = Listed(query, candidate, rows.score)
+        lists = self._like(shape, listed, self.order)
+        lists.has_all_queries = self.has_all_queries
+        lists.unanswered = captions[self.unanswered]
+        return lists
+
     def _like(
         self, shape: tuple[int, int], listed: Mapping[Direction, Listed], order: Order
     ) -> "Lists":

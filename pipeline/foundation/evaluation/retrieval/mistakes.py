@@ -276,6 +276,8 @@ def _of_unlisted(source: Lists, relevance: Relevance) -> Iterator[str]:
         (source.unlisted(relevance.t2i, "t2i"), relevance.t2i, "caption"),
     ):
         queries = int(np.count_nonzero(positives.count))
+        if len(source.listed) == 1:
+            noun = "query"  # of a run of anything, too
         verbs = "is not listed and counts" if count == 1 else "are not listed and count"
         if count:
             yield f"{count:,} of {counted(queries, noun)} {verbs} 0"

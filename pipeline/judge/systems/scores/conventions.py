@@ -474,6 +474,8 @@ def _run(path: Path, parts: Sequence[str]) -> tuple[_Listed, str]:
             of_query = listed.setdefault(query, ([], []))
             of_query[0].append(candidate)
             of_query[1].append(value)
+    for query in rows.unanswered:
+        listed[query] = ([], [])
     if judgements.columns.is_distance(rows.value):
         raise InputError(f"{path}: has the column {rows.value}; tools rank the largest first")
     return listed, rows.title

@@ -46,6 +46,10 @@ CAPTIONS = 5
 NOT_LISTED = "queries that the file does not list"
 
 
+class NothingJudged(InputError):
+    """Judgements say of none of the queries what is right."""
+
+
 @dataclass(frozen=True)
 class Columns:
     """The user's description of a matrix without ids: a manifest and its split, or the number of
@@ -271,6 +275,7 @@ def _of_listed(system: System) -> System:
     if not _is_of_tool(system) or not isinstance(lists, retrieval.Lists):
         return system
     queries = np.union1d(lists.listed["t2i"].query, lists.unanswered)
+    _require_judged(system, queries)
     others = system.shape[1] - len(queries)
     if not others or system.judgements is None:
         return system
@@ -278,6 +283,18 @@ def _of_listed(system: System) -> System:
     judgements = replace(system.judgements, left_out=left_out)
     listed = system.only(np.arange(system.shape[0]), queries)
     return replace(listed, judgements=judgements)
+
+
+def _require_judged(system: System, queries: Ids) -> None:
+    """Refuse judgements that say of none of some queries what is right."""
+    if system.judgements is None or system.relevance is None:
+        return
+    judged = as_relevance(system.relevance, system.shape).t2i.query
+    if not np.isin(queries, judged).any():
+        raise NothingJudged(
+            f"{system.judgements.path}: says of none of the queries of {system.name} what is right; name the "
+            "judgements of its queries, with ids that are written as they are there"
+        )
 
 
 def queries_not_listed(system: System) -> int:

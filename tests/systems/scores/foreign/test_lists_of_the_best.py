@@ -348,8 +348,8 @@ def test_queries_that_are_not_listed_are_said_to_count_0(tmp_path: Path) -> None
     }
     parquet.write_table(pa.table(columns), tmp_path / "b.parquet")
     for name, expected in (
-        ("a.csv", "1 of 40 captions is not listed and counts 0"),
-        ("b.parquet", "2 of 40 captions are not listed and count 0"),
+        ("a.csv", "1 of 40 queries is not listed and counts 0"),
+        ("b.parquet", "2 of 40 queries are not listed and count 0"),
     ):
         system = open_system(name, COLUMNS, root=tmp_path)
         assert notes(system) == [expected]

@@ -341,13 +341,16 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
     if (root / text).exists():
         return [(root / text, [])]
     named: list[tuple[Path, list[str]]] = []
-    for word in text.split(":"):
-        path = root / word
+    words = text.split(":")
+    while words:
+        count = _words_of_file(words, root)
+        path = root / ":".join(words[:count])
         if not named or path.is_file() or _is_folder(path, named[-1][0]):
             named.append((path, []))
         else:
             _, names = named[-1]
-            names.append(word)
+            names.append(words[0])
+        words = words[count:]
     for path, names in named:
         if not path.exists():
             raise InputError(
@@ -359,6 +362,16 @@ def places(text: str, root: Path) -> list[tuple[Path, list[str]]]:
                 f"{text}: expected a name of an array, or another file, after each colon"
             )
     return named
+
+
+def _words_of_file(words: Sequence[str], root: Path) -> int:
+    """How many words are the name of the file that comes first, which may have colons; 1 where
+    none is a file.
+    """
+    for count in range(1, len(words) + 1):
+        if (root / ":".join(words[:count])).is_file():
+            return count
+    return 1
 
 
 def _is_folder(place: Path, before: Path) -> bool:

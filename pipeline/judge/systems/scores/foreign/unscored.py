@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists
+from pipeline.foundation.evaluation.retrieval.blocks import refuse_nonfinite_pairs
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.judge.systems.scores.foreign.identified import Scores, in_words
 
@@ -37,6 +38,9 @@ def only_scored(
         whole: The scores of all pairs.
         matrices: One [I, C], under None, or one for each direction.
         name: What messages call them.
+
+    Raises:
+        InputError: If a score is NaN or infinite.
     """
     found = _lists(matrices, str(name))
     if found is None:
@@ -63,6 +67,7 @@ def _lists(matrices: Mapping[Direction | None, Any], name: str) -> tuple[Lists, 
     listed: dict[Direction, Listed] = {}
     for way, matrix in matrices.items():
         images, captions, scores = _scored(matrix, fill_of[way])
+        refuse_nonfinite_pairs(scores, images, captions, name)
         direction = way or _direction(images, captions)
         if direction is None:
             return None
