@@ -6,7 +6,6 @@ Source:
 
 import inspect
 import json
-import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -23,16 +22,6 @@ from pipeline.judge.tables.evaluated import Results
 
 VERSION = "0.3.0"  # of the schema
 SPLITS = ("train", "val", "test")  # that the schema knows
-# What metrics are called by their ids; others by our names. A recall of several right answers is
-# another number than R@K, which counts a query with any of them as a hit.
-IDS = {
-    "R": "hit_rate",
-    "MedR": "median_rank",
-    "MeanR": "mean_rank",
-    "RSUM": "image_text_retrieval.rsum",
-    "mR": "image_text_retrieval.mean_of_six_recalls",
-    "mean_recall": "image_text_retrieval.mean_of_three_recalls",
-}
 
 
 class EveryEvalEver(Catalogue):
@@ -135,9 +124,9 @@ def _metric(result: Mapping[str, Any], number: Number) -> dict[str, Any]:
         highest = "Infinity"
     described = {
         "evaluation_description": f"{task}: {_definition(metric)}",
-        "metric_id": _id(metric),
+        "metric_id": measured.id_of(metric),
         "metric_name": str(metric),
-        "metric_kind": IDS.get(metric.name, metric.name.lower()),
+        "metric_kind": measured.kind_of(metric),
         "metric_unit": number.unit,
         "lower_is_better": metric.less_is_better,
         "score_type": "continuous",
@@ -154,16 +143,6 @@ def _definition(metric: Metric) -> str:
     """What a metric is: the first paragraph of its docstring, without its source."""
     first = (inspect.getdoc(type(metric)) or metric.name).partition("\n\n")[0]
     return " ".join(first.split()).partition(" Source:")[0]
-
-
-def _id(metric: Metric) -> str:
-    """The name of a metric as catalogues write it: hit_rate_at_5."""
-    name = IDS.get(metric.name, metric.name.lower())
-    if metric.grade is not None:
-        name += f"_rel_{metric.grade:g}"
-    if metric.k is not None:
-        name += f"_at_{metric.k}"
-    return re.sub(r"[^a-z0-9_.]+", "_", name)
 
 
 def _score(result: Mapping[str, Any], number: Number) -> dict[str, Any]:

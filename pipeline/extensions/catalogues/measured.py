@@ -3,6 +3,7 @@ many queries it is.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,6 +28,18 @@ LIBRARY = "vse-pipeline"
 # What intervals draw anew.
 DRAWN = "images drawn with all their captions"
 QUERIES_DRAWN = "queries drawn"
+
+
+# What metrics are called by their ids; others by our names. A recall of several right answers is
+# another number than R@K, which counts a query with any of them as a hit.
+IDS = {
+    "R": "hit_rate",
+    "MedR": "median_rank",
+    "MeanR": "mean_rank",
+    "RSUM": "image_text_retrieval.rsum",
+    "mR": "image_text_retrieval.mean_of_six_recalls",
+    "mean_recall": "image_text_retrieval.mean_of_three_recalls",
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,21 @@ class Number:
             "confidence_level": CONFIDENCE,
             "method": _method(self.metric, self.drawn),
         }
+
+
+def kind_of(metric: Metric) -> str:
+    """The name of a metric as catalogues write it, without its cutoff: hit_rate."""
+    return IDS.get(metric.name, metric.name.lower())
+
+
+def id_of(metric: Metric) -> str:
+    """The name of a metric as catalogues write it: hit_rate_at_5."""
+    name = kind_of(metric)
+    if metric.grade is not None:
+        name += f"_rel_{metric.grade:g}"
+    if metric.k is not None:
+        name += f"_at_{metric.k}"
+    return re.sub(r"[^a-z0-9_.]+", "_", name)
 
 
 def _method(metric: Metric, drawn: str) -> str:

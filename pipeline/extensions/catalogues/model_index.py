@@ -7,15 +7,17 @@ from typing import Any
 
 from pipeline.extensions.catalogues import measured
 from pipeline.extensions.catalogues.options import ModelIndexOptions
-from pipeline.foundation.evaluation.metrics.base import STATISTICS
 from pipeline.foundation.files.parsing import to_yaml
 from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.tables import evaluated
 from pipeline.judge.tables.catalogues import Catalogue
 from pipeline.judge.tables.evaluated import Results
 
 
 class ModelIndex(Catalogue):
-    """The front matter of a model card: recalls and RSUM of each system, by each protocol."""
+    """The front matter of a model card: recalls, RSUM and the metrics that are asked for, of each
+    system by each protocol.
+    """
 
     def __init__(self, about: ModelIndexOptions) -> None:
         self.about = about
@@ -46,9 +48,9 @@ class ModelIndex(Catalogue):
 def _metrics(result: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for number in measured.numbers_of(result):
         statistic = number.statistic
-        if statistic not in STATISTICS:
+        if statistic.metric in evaluated.RANKS:
             continue
-        kind = statistic.metric.replace("R@", "recall_at_").lower()
+        kind = measured.id_of(number.metric)
         metric = {"type": kind, "name": str(statistic), "value": number.value}
         if number.confidence_interval is not None:
             metric["args"] = {

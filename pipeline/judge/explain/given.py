@@ -237,6 +237,8 @@ class Given:
         """
         if wanted.reading and wanted.seed is not None:
             return True  # the mean of a benchmark's parts is of several, as that of seeds
+        if self.sides != IMAGES_AND_CAPTIONS and wanted.captions != protocol.captions:
+            return True  # the queries of a candidate are in no order
         images = self.images
         if not wanted.unpaired:
             images = int(np.count_nonzero(self._captions_of_each))
