@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.foundation import manifest as manifests
-from pipeline.foundation.evaluation.retrieval import Direction, Lists, Protocol, protocol, workers
+from pipeline.foundation.evaluation.retrieval import (
+    Direction,
+    KnownRanks,
+    Lists,
+    Protocol,
+    protocol,
+    workers,
+)
 from pipeline.foundation.evaluation.statistics import ImageHits
 from pipeline.foundation.files import streams
 from pipeline.foundation.parts.errors import InputError
@@ -132,11 +139,11 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
 def _refuse_for_seeds(options: EvaluateOptions) -> None:
     """Refuse what is made of one file's scores for a file with several, such as seeds."""
     needs_one = options.distractors or options.record
-    writes_one = options.run or options.save_qrels or options.card
+    writes_one = options.run or options.save_qrels or options.hits or options.card
     if needs_one or writes_one:
         raise InputError(
-            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds: each FILE needs "
-            "a call of its own"
+            "--distractors, --record, --run, --save-qrels, --hits and --card need one FILE alone, not seeds: each "
+            "FILE needs a call of its own"
         )
 
 
@@ -147,6 +154,7 @@ def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> Sys
     else:
         system = open_system(row.file, columns, options.normalise, row.root)
     _refuse_lists(system, options)
+    _refuse_hits(system, options)
     if row.label and not row.series:
         return replace(system, name=row.label)
     return system
@@ -278,6 +286,24 @@ def _refuse_lists(system: System, options: EvaluateOptions) -> None:
             f"--card shows ranks, hubs and duplicates, which the lists of {system.name} do not tell; give "
             "scores of all pairs"
         )
+    if options.hits:
+        raise InputError(
+            f"--hits writes the rank of every query, which the lists of {system.name} may leave open"
+        )
+
+
+def _refuse_hits(system: System, options: EvaluateOptions) -> None:
+    """Check likewise that ranks alone are not asked for what only scores tell, and that --hits
+    writes those of captions' own images.
+    """
+    if isinstance(system.scores, KnownRanks) and (options.run or options.card):
+        raise InputError(
+            f"{system.name}: is a file of hits, which holds no scores; --run and --card need the scores"
+        )
+    if options.hits and (options.truth.is_chosen or system.relevance is not None):
+        raise InputError(
+            "--hits writes the ranks of each caption's own image; leave it out where other answers are right"
+        )
 
 
 def _described(pool: MeasuredPool) -> dict[str, Any]:
@@ -317,6 +343,9 @@ def _write(
     if options.save_qrels:
         with unwritten.of(options.save_qrels):
             _write_qrels(options.save_qrels, pool)
+    if options.hits:
+        with unwritten.of(options.hits):
+            _write_hits(options.hits, row, pool, numbers["dataset"] or "")
     if options.record:
         with unwritten.of(evaluation.paths.recorded):
             _record(evaluation, pool, _distractor_stores(options))
@@ -340,6 +369,20 @@ def _write_qrels(path: Path, pool: MeasuredPool) -> None:
     is_rounded = qrels.write(path, right, system.image_ids, system.caption_ids)
     if is_rounded:
         say(f"{path}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs")
+
+
+def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None:
+    from pipeline.judge.systems.scores.foreign import hits_file
+    from pipeline.judge.systems.scores.foreign.opening import digest_of, model_of
+
+    ranked = pool.by_protocol[0].ranked
+    if len(ranked) > 1:
+        raise InputError("--hits writes one language alone, and these captions are in several")
+    part, metrics = ranked[0]
+    digest = ""
+    if model_of(row.file, row.root) is None:
+        digest = digest_of(row.file, row.root)
+    hits_file.write(path, part, metrics, dataset, digest)
 
 
 def _record(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:

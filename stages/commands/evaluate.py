@@ -218,6 +218,20 @@ class EvaluateOptions(declared.Options):
         OF_ONE_FILE,
         OF_OWN_NUMBERS,
     ] = None
+    hits: Annotated[
+        Path | None,
+        click.option(
+            "--hits",
+            type=OutputPath(endings=(".npz",)),
+            metavar="FILE",
+            help="Also write the rank of each query's best right candidate (.npz): a small file that `evaluate` "
+            "and `compare` read like the scores, by the same protocol.",
+        ),
+        OF_FILES,
+        WITHOUT_DISTRACTORS,
+        OF_ONE_FILE,
+        OF_OWN_NUMBERS,
+    ] = None
     per_query: Annotated[
         Path | None,
         click.option(

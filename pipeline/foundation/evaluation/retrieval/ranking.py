@@ -14,6 +14,7 @@ from pipeline.foundation.evaluation.retrieval.blocks import (
     Ids,
     Marks,
 )
+from pipeline.foundation.evaluation.retrieval.known_ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.placements import Placing
 from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks
 from pipeline.foundation.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
@@ -70,6 +71,8 @@ def rank_all(
     """Rank both directions of scores, see `rank`."""
     if not block_megabytes > 0:
         raise InputError(f"block_megabytes: expected a positive number, received {block_megabytes}")
+    if isinstance(source, KnownRanks):
+        return source.ranks(relevance)
     if isinstance(source, Placing):
         of_images = source.place(relevance.i2t, "i2t")
         of_captions = source.place(relevance.t2i, "t2i")

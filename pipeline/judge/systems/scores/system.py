@@ -253,13 +253,15 @@ class System(Collection):
 
     @property
     def protocol(self) -> Protocol | None:
-        """The only protocol by which a reranked system, or an ensemble of such, can be measured;
-        None for any.
+        """The only protocol by which a reranked system, an ensemble of such, or a file of hits can
+        be measured; None for any.
         """
         recorded = self.made_from.protocol
-        if recorded is None:
-            return None
-        return of_scores.reranked.protocol_of(recorded)
+        if recorded is not None:
+            return of_scores.reranked.protocol_of(recorded)
+        if isinstance(self.kind, Given) and isinstance(self.scores, retrieval.KnownRanks):
+            return self.scores.rules
+        return None
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them

@@ -13,7 +13,7 @@ from pipeline.foundation.evaluation.retrieval import Direction, mistakes
 from pipeline.foundation.evaluation.retrieval.similarity import Directions, as_similarity
 from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError
-from pipeline.judge.systems.scores.foreign import unscored
+from pipeline.judge.systems.scores.foreign import hits_file, unscored
 from pipeline.judge.systems.scores.foreign.arrays import Arrays
 from pipeline.judge.systems.scores.foreign.beside import (
     Rows,
@@ -48,6 +48,9 @@ def of_files(
     files: Sequence[tuple[Path, Arrays, list[str]]], columns: Columns, normalise: bool
 ) -> Scores:
     """Find the scores in the arrays of one or two files, of which the user names some."""
+    path, arrays, names = files[0]
+    if len(files) == 1 and hits_file.MARK in arrays.arrays:
+        return hits_file.of_arrays(path, arrays, names, columns)
     parts = [Part(*file) for file in files]
     held = Held.of_parts(parts, columns)
     scores, used = _taken(held, [*_named(held)], normalise)

@@ -1,0 +1,301 @@
+"""Files of hits: the rank of each query's best right candidate, which is published where scores are
+too large.
+
+An .npz, compressed, that `np.load` reads:
+
+    hits_facts        uint8, the bytes of a JSON object, see `_Facts`
+    caption_image     [C], the row of each caption's image, -1 for none
+    image_ids         [I]; this and caption_ids only where the ids are known
+    caption_ids       [C]
+    i2t_greater       [I], fold after fold: wrong captions more similar than the image's best one
+    i2t_equal         likewise: wrong captions exactly as similar
+    i2t_right         likewise: right captions that share that best similarity; 0 for no query
+    t2i_greater, t2i_equal, t2i_right   likewise of the captions of each fold
+
+How ties count is chosen when the file is read.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipeline.foundation.evaluation.metrics import Metrics
+from pipeline.foundation.evaluation.retrieval import (
+    PROTOCOLS,
+    Collection,
+    Direction,
+    Ids,
+    KnownRanks,
+    Protocol,
+    QueryRanks,
+    protocol,
+)
+from pipeline.foundation.evaluation.retrieval.known_ranks import RankedPool
+from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
+from pipeline.foundation.evaluation.retrieval.placements import NEVER
+from pipeline.foundation.files import atomic
+from pipeline.foundation.parts.errors import InputError, counted, refusing, sized
+from pipeline.foundation.parts.wrapping import printable
+from pipeline.judge.systems.scores.foreign.arrays import Arrays
+from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
+from pipeline.judge.systems.scores.judged import Columns
+from pipeline.judge.systems.scores.system import Part
+
+# The array by which such a file is recognised.
+MARK = "hits_facts"
+COUNTS = ("greater", "equal", "right")
+WAYS: tuple[Direction, Direction] = ("i2t", "t2i")
+# The most ranks of a direction, and the most folds, that are read.
+MOST = 20_000_000
+FOLDS = 1000
+LONGEST = 10_000  # bytes of the facts
+
+
+class _Facts(BaseModel):
+    """What a file of hits says of itself."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    version: Literal[1] = 1  # of this form
+    system: str
+    dataset: str  # "" where it is unknown
+    protocol: str
+    folds: int = Field(ge=1, le=FOLDS)
+    scores: str  # SHA-256 of the files of scores; "" where there are none, as of a model
+
+
+def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -> None:
+    """Write the ranks of a pool.
+
+    Args:
+        path: The file.
+        part: The pool, whose right answers are each caption's own image, and its protocol.
+        metrics: From `evaluate`, by this protocol.
+        dataset: The data set's name; "" for none.
+        scores: A digest of the scores.
+
+    Raises:
+        InputError: For a system that leaves ranks open, and for more folds than are read.
+    """
+    system = part.system
+    if part.rules.folds > FOLDS:
+        raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
+    facts = _Facts(
+        system=system.name,
+        dataset=dataset,
+        protocol=part.rules.name,
+        folds=part.rules.folds,
+        scores=scores,
+    )
+    arrays = {
+        MARK: np.frombuffer(facts.model_dump_json().encode(), np.uint8),
+        "caption_image": _smallest(system.caption_image),
+    }
+    if system.has_ids:
+        arrays["image_ids"] = system.image_ids
+        arrays["caption_ids"] = system.caption_ids
+    of_images = [_counts(ranks.i2t, ranks.shape[0], system.name) for ranks in metrics.ranks]
+    of_captions = [_counts(ranks.t2i, ranks.shape[1], system.name) for ranks in metrics.ranks]
+    for way, counts in zip(WAYS, (of_images, of_captions), strict=True):
+        for count, values in zip(COUNTS, np.concatenate(counts, axis=1), strict=True):
+            arrays[f"{way}_{count}"] = _smallest(values)
+    with atomic.replacing(path) as partial, partial.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _counts(ranks: QueryRanks, size: int, name: str) -> Ids:
+    """What was counted for each image or caption of a pool, 0 for no query: int64 [3, size]."""
+    if (ranks.greater >= NEVER).any():
+        raise InputError(f"--hits needs the rank of every query, which {name} leaves open")
+    counts = np.zeros((3, size), np.int64)
+    counts[:, ranks.query] = [ranks.greater, ranks.equal, ranks.right]
+    return counts
+
+
+def _smallest(values: Ids) -> np.ndarray:
+    """The same numbers in as few bytes each as hold them."""
+    ends = np.array([values.min(initial=0), values.max(initial=0)])
+    dtypes = [np.min_scalar_type(end) for end in ends]
+    return values.astype(np.result_type(*dtypes))
+
+
+def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns) -> Scores:
+    """The ranks that a file holds.
+
+    Args:
+        path: The file, for messages.
+        arrays: What it holds.
+        names: The arrays that the user names, which are refused.
+        columns: Which images and captions are meant.
+
+    Returns:
+        The ranks, as scores that are known by nothing else.
+
+    Raises:
+        InputError: For anything that `write` does not write, and for other images or captions than
+            those of `columns`.
+    """
+    if names:
+        raise InputError(f"{path}: is a file of hits, which is read whole; leave out :{names[0]}")
+    if columns.distance:
+        raise InputError(f"{path}: is a file of hits, ranked already; leave out --distance")
+    read = _Reader(path, arrays)
+    facts = read.facts()
+    rules = _rules(facts, path)
+    images = read.size("i2t_greater")
+    captions = read.size("caption_image")
+    owner = read.column("caption_image", captions)
+    if owner.min(initial=0) < NO_IMAGE or owner.max(initial=0) >= images:
+        raise read.damaged(f"caption_image names other rows than those of {images:,} images")
+    found = rules.parts(owner, images)
+    pools = tuple(read.pools(found, owner))
+    ranks = KnownRanks((images, captions), owner, pools, rules, str(path))
+    pool, has_ids, said = _identified(read, ranks, columns)
+    of_what = printable(facts.system)
+    if facts.dataset:
+        of_what += f" on {printable(facts.dataset)}"
+    read_as = f"hits of {of_what} by protocol {rules.name}, {sized(images, captions)}"
+    return Scores(ranks, pool, has_ids, in_words(read_as, said))
+
+
+def _rules(facts: _Facts, path: Path) -> Protocol:
+    """The protocol by which the ranks were counted."""
+    if facts.protocol in PROTOCOLS:
+        return protocol(facts.protocol)
+    if facts.protocol == f"{facts.folds}fold":
+        return Protocol(facts.protocol, folds=facts.folds)
+    raise InputError(
+        f"{path}: holds ranks by protocol {printable(facts.protocol[:60])}, which is unknown here; install the "
+        "package that has it"
+    )
+
+
+def _identified(
+    read: "_Reader", ranks: KnownRanks, columns: Columns
+) -> tuple[Collection, bool, str]:
+    """The images and captions, whether their ids are known, and what was assumed."""
+    path = read.path
+    images, captions = ranks.shape
+    owner = ranks.owner
+    given = Given(read.ids("image_ids", images), read.ids("caption_ids", captions))
+    if (given.images is None) != (given.captions is None):
+        raise read.damaged("has ids of one side alone")
+    if columns.manifest is not None:
+        found = identified(ranks.shape, given, columns, path)
+        if not np.array_equal(found.pool.caption_image, owner):
+            raise InputError(
+                f"{path}: its captions are of other images than in {columns.manifest}; name the manifest "
+                "that the hits are of"
+            )
+        return found.pool, found.has_ids, found.said
+    each = columns.captions_per_image
+    if each is not None:
+        count = np.bincount(owner[owner >= 0], minlength=images)
+        if (count != each).any():
+            row = int(np.argmax(count != each))
+            raise InputError(
+                f"{path}: has {counted(int(count[row]), 'caption')} of image {row}, and --captions-per-image "
+                f"says {each}; leave the option out"
+            )
+    if given.images is None or given.captions is None:
+        return Collection(np.arange(images), np.arange(captions), owner), False, ""
+    return Collection(given.images, given.captions, owner), True, ""
+
+
+class _Reader:
+    """The columns of a file, each checked before it takes memory."""
+
+    def __init__(self, path: Path, arrays: Arrays) -> None:
+        self.path = path
+        self.arrays = arrays.arrays
+
+    def damaged(self, what: str) -> InputError:
+        """The error for what `write` does not write."""
+        return InputError(
+            f"{self.path}: is a damaged file of hits: {what}; write it again with `pipeline evaluate "
+            "--hits`"
+        )
+
+    def facts(self) -> _Facts:
+        """What the file says of itself."""
+        array = self.arrays[MARK]
+        if array.stored != "uint8" or len(array.shape) != 1 or array.shape[0] > LONGEST:
+            raise self.damaged(f"{MARK} is {array}")
+        with refusing(
+            ValueError, lambda error: str(self.damaged(f"{MARK} is not what this version reads"))
+        ):
+            return _Facts.model_validate_json(array.read().tobytes())
+
+    def size(self, name: str) -> int:
+        """How long a column is."""
+        if name not in self.arrays:
+            raise self.damaged(f"has no {name}")
+        array = self.arrays[name]
+        if len(array.shape) != 1 or not array.is_whole:
+            raise self.damaged(f"{name} is {array}, expected one column of whole numbers")
+        if array.shape[0] > MOST:
+            raise self.damaged(f"{name} has {array.shape[0]:,} numbers, more than {MOST:,}")
+        return array.shape[0]
+
+    def column(self, name: str, size: int) -> Ids:
+        """The numbers of a column of this length: int64."""
+        if self.size(name) != size:
+            raise self.damaged(f"{name} has {self.size(name):,} numbers, expected {size:,}")
+        return self.arrays[name].read().astype(np.int64)
+
+    def ids(self, name: str, size: int) -> Ids | None:
+        """The ids of one side, each once; None where they are unknown."""
+        if name not in self.arrays:
+            return None
+        ids = self.column(name, size)
+        if len(np.unique(ids)) < size:
+            raise self.damaged(f"{name} has an id twice")
+        return ids
+
+    def pools(self, parts: Sequence[tuple[Ids, Ids]], owner: Ids) -> Iterator[RankedPool]:
+        """The ranks of each fold.
+
+        parts: its rows and columns. owner: of all captions.
+        """
+        of_images = self._counts("i2t", sum(len(images) for images, _ in parts))
+        of_captions = self._counts("t2i", sum(len(captions) for _, captions in parts))
+        row = 0
+        column = 0
+        for images, captions in parts:
+            last_row = row + len(images)
+            last_column = column + len(captions)
+            pool = RankedPool(
+                images, captions, of_images[:, row:last_row], of_captions[:, column:last_column]
+            )
+            self._check(pool, owner)
+            yield pool
+            row = last_row
+            column = last_column
+
+    def _counts(self, way: Direction, size: int) -> Ids:
+        return np.stack([self.column(f"{way}_{count}", size) for count in COUNTS])
+
+    def _check(self, pool: RankedPool, owner: Ids) -> None:
+        """Check that so many candidates may be above the best right one of each query, or tied."""
+        owned = owner[pool.captions]
+        has_image = owned >= 0
+        rows = np.bincount(owned[has_image], minlength=int(pool.images.max(initial=0)) + 1)
+        right_of_each = (rows[pool.images], has_image.astype(np.int64))
+        candidates = (len(pool.captions), len(pool.images))
+        counts = (pool.of_images, pool.of_captions)
+        for way, each, right, size in zip(WAYS, counts, right_of_each, candidates, strict=True):
+            greater, equal, best = each
+            wrong = size - right
+            is_right = (0 <= best) & (best <= right) & ((best > 0) == (right > 0))
+            is_above = (0 <= greater) & (greater <= wrong)
+            is_tied = (0 <= equal) & (equal <= wrong - greater)
+            is_whole = is_right & is_above & is_tied
+            if not is_whole.all():
+                place = int(np.argmin(is_whole))
+                raise self.damaged(
+                    f"{way} counts {greater[place]} above, {equal[place]} tied and {best[place]} right of "
+                    f"{size:,} candidates, of which {right[place]} are right"
+                )
