@@ -108,7 +108,7 @@ class KnownRanks:
     def _of_other_pool(self) -> InputError:
         return InputError(
             f"{self.name}: holds ranks by protocol {self.rules.name}, and ranks among other candidates "
-            "do not follow from them; leave out --protocol and --folds, or give the scores"
+            "do not follow from them; use this protocol alone, or give the scores"
         )
 
 

@@ -95,8 +95,8 @@ def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -
         "caption_image": _smallest(system.caption_image),
     }
     if system.has_ids:
-        arrays["image_ids"] = system.image_ids
-        arrays["caption_ids"] = system.caption_ids
+        arrays["image_ids"] = _smallest(system.image_ids)
+        arrays["caption_ids"] = _smallest(system.caption_ids)
     of_images = [_counts(ranks.i2t, ranks.shape[0], system.name) for ranks in metrics.ranks]
     of_captions = [_counts(ranks.t2i, ranks.shape[1], system.name) for ranks in metrics.ranks]
     for way, counts in zip(WAYS, (of_images, of_captions), strict=True):
@@ -289,9 +289,9 @@ class _Reader:
         for way, each, right, size in zip(WAYS, counts, right_of_each, candidates, strict=True):
             greater, equal, best = each
             wrong = size - right
-            is_right = (0 <= best) & (best <= right) & ((best > 0) == (right > 0))
-            is_above = (0 <= greater) & (greater <= wrong)
-            is_tied = (0 <= equal) & (equal <= wrong - greater)
+            is_right = (best >= 0) & (best <= right) & ((best > 0) == (right > 0))
+            is_above = (greater >= 0) & (greater <= wrong)
+            is_tied = (equal >= 0) & (equal <= wrong - greater)
             is_whole = is_right & is_above & is_tied
             if not is_whole.all():
                 place = int(np.argmin(is_whole))
