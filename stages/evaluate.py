@@ -376,7 +376,7 @@ def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None
     from pipeline.judge.systems.scores.foreign.opening import digest_of, model_of
 
     ranked = pool.by_protocol[0].ranked
-    if len(ranked) > 1:
+    if len(ranked) > 2:  # all captions, and those of each language
         raise InputError("--hits writes one language alone, and these captions are in several")
     part, metrics = ranked[0]
     digest = ""

@@ -12,6 +12,7 @@ import numpy as np
 
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Protocol, Relevance, rows_of
+from pipeline.foundation.evaluation.retrieval.known_ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.lists import Lists
 from pipeline.foundation.manifest import SPLITS, Manifest
 from pipeline.foundation.parts.errors import InputError
@@ -103,6 +104,8 @@ class Source:
             if of_splits is None:
                 raise
             return of_splits, self.columns.known_split or "test"
+        if isinstance(system.scores, KnownRanks):
+            system.scores.refuse("the score of every pair")
         measured = system.split or ""
         systems = {measured: system}
         dataset = system.made_from.dataset

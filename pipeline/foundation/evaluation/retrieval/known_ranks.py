@@ -89,7 +89,7 @@ class KnownRanks:
         Raises:
             InputError: Always.
         """
-        self._refuse("the score of every pair")
+        self.refuse("the score of every pair")
 
     def place(self, positives: Positives, direction: Direction) -> Placements:
         """Refuse what needs more than the best right candidate, see `Placing.place`.
@@ -97,9 +97,14 @@ class KnownRanks:
         Raises:
             InputError: Always.
         """
-        self._refuse("the rank of every right candidate")
+        self.refuse("the rank of every right candidate")
 
-    def _refuse(self, needed: str) -> NoReturn:
+    def refuse(self, needed: str) -> NoReturn:
+        """Refuse what is needed beside the ranks.
+
+        Raises:
+            InputError: Always.
+        """
         raise InputError(
             f"{self.name}: is a file of hits, which holds the rank of each query's best right candidate "
             f"alone, and this needs {needed}; give the scores"

@@ -1,0 +1,204 @@
+"""Files of hits: the numbers of the scores to the last bit, by one protocol, and one line for what
+ranks cannot tell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.foundation.parts.errors import InputError
+from pipeline.judge.systems.scores.foreign import hits_file, open_system
+
+IMAGES = 40
+EACH = 5
+CAPTIONS = IMAGES * EACH
+# Two captions are of no image, and image 0 has two captions fewer.
+OWNER = np.repeat(np.arange(IMAGES), EACH)
+OWNER[:2] = -1
+FOLDS = ("--folds", "4")
+
+
+def scores(seed: int, signal: float) -> np.ndarray:
+    """Scores with many ties."""
+    values = np.random.default_rng(seed).standard_normal((IMAGES, CAPTIONS))
+    values[OWNER[2:], np.arange(2, CAPTIONS)] += signal
+    return np.round(values, 1).astype(np.float32)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Two systems, the second with images and captions in another order."""
+    generator = np.random.default_rng(9)
+    rows = generator.permutation(IMAGES)
+    columns = generator.permutation(CAPTIONS)
+    place = np.argsort(rows)
+    owner = np.where(OWNER[columns] < 0, -1, place[OWNER[columns]])
+    images = 100 + np.arange(IMAGES)
+    captions = 5000 + 7 * np.arange(CAPTIONS)
+    np.savez(
+        tmp_path / "one.npz",
+        scores=scores(1, 1.5),
+        image_ids=images,
+        caption_ids=captions,
+        caption_image=OWNER,
+    )
+    np.savez(
+        tmp_path / "two.npz",
+        scores=scores(2, 2.0)[rows][:, columns],
+        image_ids=images[rows],
+        caption_ids=captions[columns],
+        caption_image=owner,
+    )
+    return tmp_path
+
+
+def write(pipeline: Any, name: str, *options: str) -> str:
+    """Write the hits of a system, and return the file's name."""
+    file = f"{name}-hits.npz"
+    code, _, err = pipeline("evaluate", f"{name}.npz", "--hits", file, *options)
+    assert code == 0, err
+    return file
+
+
+def printed(pipeline: Any, *arguments: str) -> list[dict[str, Any]]:
+    """What a command prints as JSON, without what names its files."""
+    code, out, err = pipeline(*arguments, "--json")
+    assert code == 0, err
+    listed: list[dict[str, Any]] = json.loads(out)
+    for each in listed:
+        for key in ("system", "systems", "read_as", "notes"):
+            each.pop(key, None)
+    return listed
+
+
+@pytest.mark.parametrize("rules", [(), FOLDS], ids=["all", "folds"])
+@pytest.mark.parametrize("ties", ["expected", "pessimistic"])
+def test_hits_give_the_numbers_of_their_scores(
+    pipeline: Any, files: Path, rules: tuple[str, ...], ties: str
+) -> None:
+    asked = ("--ties", ties, "--metric", "MRR", "--metric", "R@3")
+    hits = write(pipeline, "one", *rules)
+    of_scores = printed(pipeline, "evaluate", "one.npz", *rules, *asked)
+    assert printed(pipeline, "evaluate", hits, *asked) == of_scores
+    assert of_scores[0]["tied"]["t2i"] > 0
+
+
+def test_systems_are_compared_by_hits_in_any_order(pipeline: Any, files: Path) -> None:
+    hits = [write(pipeline, "one"), write(pipeline, "two")]
+    of_scores = printed(pipeline, "compare", "one.npz", "two.npz")
+    assert printed(pipeline, "compare", *hits) == of_scores
+    assert printed(pipeline, "compare", hits[0], "two.npz") == of_scores
+
+
+def test_systems_are_compared_within_the_folds_of_their_hits(pipeline: Any, files: Path) -> None:
+    np.savez("three.npz", **{**np.load("one.npz"), "scores": scores(3, 2.0)})
+    hits = [write(pipeline, "one", *FOLDS), write(pipeline, "three", *FOLDS)]
+    of_scores = printed(pipeline, "compare", "one.npz", "three.npz", *FOLDS)
+    assert printed(pipeline, "compare", *hits) == of_scores
+
+
+def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
+    np.save("plain.npy", scores(1, 1.5))
+    pipeline("evaluate", "plain.npy", "--hits", "hits.npz")
+    assert not open_system("hits.npz").has_ids
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("evaluate", "one-hits.npz", *FOLDS), "holds ranks by protocol all"),
+        (("evaluate", "one-hits.npz", "--metric", "nDCG@10"), "the rank of every right candidate"),
+        (("evaluate", "one-hits.npz", "--run", "run.txt"), "--run and --card need the scores"),
+        (("evaluate", "one-hits.npz", "--distance"), "leave out --distance"),
+        (("evaluate", "one-hits.npz", "--as", "clip_benchmark"), "the score of every pair"),
+        (("evaluate", "one-hits.npz", "--qrels", "qrels.txt"), "leave out --qrels"),
+        (("explain", "one-hits.npz", "--published", "RSUM=300"), "the score of every pair"),
+        (("evaluate", "one.npz", "--qrels", "qrels.txt", "--hits", "x.npz"), "--hits writes the"),
+        (
+            ("evaluate", "run.txt", "--captions-per-image", "1", "--hits", "x.npz"),
+            "the lists of run may leave open",
+        ),
+    ],
+)
+def test_what_hits_cannot_tell_is_refused(
+    pipeline: Any, refused: Callable[..., str], files: Path, command: tuple[str, ...], said: str
+) -> None:
+    write(pipeline, "one")
+    Path("qrels.txt").write_text("caption:5021 0 image:101 1\n")
+    Path("run.txt").write_text("caption:0 Q0 image:0 1 0.5 mine\n")
+    assert said in refused(*command)
+    assert not Path("x.npz").exists()
+
+
+def test_a_fold_is_no_part_of_other_folds(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    hits = write(pipeline, "one", *FOLDS)
+    assert "holds ranks by protocol 4fold" in refused("evaluate", hits, "--folds", "2")
+    assert "holds ranks by protocol 4fold" in refused("compare", hits, "one.npz", "--folds", "1")
+
+
+def facts(**changed: Any) -> np.ndarray:
+    said = {
+        "version": 1,
+        "system": "a",
+        "dataset": "",
+        "protocol": "all",
+        "folds": 1,
+        "scores": "",
+    }
+    return np.frombuffer(json.dumps(said | changed).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("hits_facts", facts(version=2), "is not what this version reads"),
+        ("hits_facts", facts(protocol="\x1b[31m"), r"by protocol \x1b[31m, which is unknown here"),
+        ("hits_facts", facts(protocol="3fold", folds=3), "cannot be cut into 3 folds"),
+        ("hits_facts", facts(protocol="4fold", folds=4), "has 200 numbers, expected 206"),
+        ("hits_facts", np.frombuffer(b"[" * 9000, np.uint8), "is not what this version reads"),
+        ("hits_facts", np.zeros(20_000, np.uint8), "hits_facts is uint8 [20000]"),
+        ("i2t_greater", np.full(IMAGES, CAPTIONS), "i2t counts 200 above"),
+        ("t2i_greater", np.full(CAPTIONS, -1), "t2i counts -1 above"),
+        ("t2i_equal", np.full(CAPTIONS, np.iinfo(np.uint64).max, np.uint64), "t2i counts"),
+        ("t2i_right", np.ones(CAPTIONS, int), "and 1 right of 40 candidates, of which 0 are right"),
+        ("i2t_right", np.ones(IMAGES), "i2t_right is float64 [40], expected one column of whole"),
+        ("i2t_right", np.ones((2, 20), int), "i2t_right is int64 [2, 20]"),
+        ("i2t_right", None, "has no i2t_right"),
+        ("caption_image", np.full(CAPTIONS, IMAGES), "names other rows than those of 40 images"),
+        ("caption_ids", np.zeros(CAPTIONS, int), "caption_ids has an id twice"),
+        ("caption_ids", None, "has ids of one side alone"),
+        ("image_ids", np.arange(3), "image_ids has 3 numbers, expected 40"),
+    ],
+)
+def test_damaged_hits_are_refused(
+    pipeline: Any,
+    refused: Callable[..., str],
+    files: Path,
+    name: str,
+    value: np.ndarray | None,
+    said: str,
+) -> None:
+    arrays = dict(np.load(write(pipeline, "one")))
+    if value is None:
+        del arrays[name]
+    else:
+        arrays[name] = value
+    np.savez("damaged.npz", **arrays)
+    assert said in refused("evaluate", "damaged.npz")
+
+
+def test_sizes_are_checked_before_memory_is_taken(
+    pipeline: Any, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits = write(pipeline, "one")
+    monkeypatch.setattr(hits_file, "MOST", CAPTIONS - 1)
+    with pytest.raises(InputError, match="caption_image has 200 numbers, more than 199"):
+        open_system(hits)
