@@ -200,6 +200,14 @@ CAPTIONS = {"image": "a.jpg", "caption": "A dog above a cat."}
 WRONG = "A cat above a dog."
 QUESTIONS = {"image": "a.jpg", "positive": "A dog above a cat.", "negative": "A cat above a dog."}
 SIMS = np.array([[0.9, 0.8, 0.1, 0.2], [0.3, 0.1, 0.7, 0.9]], np.float32)
+HITS = {
+    "version": 1,
+    "system": "mine",
+    "dataset": "",
+    "protocol": "all",
+    "folds": 1,
+    "scores": "",
+}
 SCORES = [
     Input(
         "A matrix without ids, two captions an image",
@@ -240,6 +248,25 @@ SCORES = [
         _saved(
             lambda path: np.savez(path, t2i_ids=np.argsort(-SIMS.T), t2i_scores=-np.sort(-SIMS.T)),
             "top.npz",
+        ),
+        _scores,
+    ),
+    Input(
+        "Hits: the rank of each query's best right candidate",
+        EVALUATE,
+        _saved(
+            lambda path: np.savez_compressed(
+                path,
+                hits_facts=np.frombuffer(json.dumps(HITS).encode(), np.uint8),
+                caption_image=[0, 0, 1, 1],
+                i2t_greater=[0, 0],
+                i2t_equal=[0, 0],
+                i2t_right=[1, 1],
+                t2i_greater=[0, 0, 0, 0],
+                t2i_equal=[0, 0, 0, 0],
+                t2i_right=[1, 1, 1, 1],
+            ),
+            "hits.npz",
         ),
         _scores,
     ),

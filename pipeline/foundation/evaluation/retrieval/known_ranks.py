@@ -1,5 +1,5 @@
-"""Ranks that were counted before, in place of the scores: all that recalls, ranks and paired tests
-need, and nothing else.
+"""Ranks that were counted before, without the scores: all that recalls, median ranks and paired
+tests need, and nothing else.
 """
 
 from dataclasses import dataclass, replace

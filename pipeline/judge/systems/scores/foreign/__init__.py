@@ -12,6 +12,7 @@
     held.py        which array of a file is what, by its name (words.py) and type
     scores.py      the scores that they make; beside.py: the ids that are with them
     top_lists.py   lists of the best, of a run or in arrays
+    hits_file.py   ranks without scores, which `evaluate --hits` writes
     identified.py  which images and captions rows and columns are; owned.py: each caption's image
     arrays.py      named arrays; beside it a file for each kind that is read
 
