@@ -44,6 +44,12 @@ class KnownRanks:
     def ranks(self, relevance: Relevance) -> Ranks:
         """The ranks of all images and captions as one pool.
 
+        Args:
+            relevance: What is right in it, which must be each caption's own image.
+
+        Returns:
+            Both directions' ranks.
+
         Raises:
             InputError: If they were counted in other pools, or for other right answers.
         """
