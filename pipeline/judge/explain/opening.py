@@ -12,8 +12,8 @@ import numpy as np
 
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.retrieval import PROTOCOLS, Protocol, Relevance, rows_of
-from pipeline.foundation.evaluation.retrieval.known_ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.lists import Lists
+from pipeline.foundation.evaluation.retrieval.ranks import KnownRanks
 from pipeline.foundation.manifest import SPLITS, Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     )
     from pipeline.foundation.evaluation.retrieval.collection import Collection, Side, rows_of
     from pipeline.foundation.evaluation.retrieval.embeddings import Embeddings
-    from pipeline.foundation.evaluation.retrieval.known_ranks import KnownRanks
     from pipeline.foundation.evaluation.retrieval.lists import Lists
     from pipeline.foundation.evaluation.retrieval.protocols import Protocol, consecutive_captions
     from pipeline.foundation.evaluation.retrieval.ranking import rank
-    from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
+    from pipeline.foundation.evaluation.retrieval.ranks import KnownRanks, QueryRanks, Ranks, Ties
     from pipeline.foundation.evaluation.retrieval.relevance import Positives, Relevance
     from pipeline.foundation.evaluation.retrieval.similarity import (
         PerDirection,

@@ -14,9 +14,8 @@ from pipeline.foundation.evaluation.retrieval.blocks import (
     Ids,
     Marks,
 )
-from pipeline.foundation.evaluation.retrieval.known_ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.placements import Placing
-from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks
+from pipeline.foundation.evaluation.retrieval.ranks import KnownRanks, QueryRanks, Ranks
 from pipeline.foundation.evaluation.retrieval.relevance import Positives, Relevance, as_relevance
 from pipeline.foundation.evaluation.retrieval.similarity import (
     EqualRows,

@@ -33,9 +33,9 @@ from pipeline.foundation.evaluation.retrieval import (
     QueryRanks,
     protocol,
 )
-from pipeline.foundation.evaluation.retrieval.known_ranks import RankedPool
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
 from pipeline.foundation.evaluation.retrieval.placements import NEVER
+from pipeline.foundation.evaluation.retrieval.ranks import RankedPool
 from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import InputError, counted, refusing, sized
 from pipeline.foundation.parts.wrapping import printable
