@@ -115,6 +115,8 @@ def read(text: str) -> tuple[list[Printed], PublishedRow | None]:
         return _typed(text), None
     first = text.partition(":")[0].strip()
     is_benchmark = first.lower() in named_rows.BENCHMARKS
+    if Path(first).suffix and not Path(first).exists():
+        raise InputError(f"--published {text}: no such file{similar(Path(first))}")
     if Path(first).suffix or not (":" in text or is_benchmark):
         raise InputError(
             f"--published {text}: expected numbers such as R@1=58.4 or i2t_R@1=58.4,t2i_R@1=37.8, a "

@@ -473,6 +473,11 @@ def test_rows_of_one_path_are_one_image_of_clip_retrieval(
     best = (halves[0] @ halves[1].T).argmax(1)
     expected = 100 * float(np.mean(best == image_of_row))
     assert recall_at_1(str(tmp_path)) == pytest.approx(expected)
+    assert "another vector" not in open_system(str(tmp_path)).read_as
+    vectors = np.load(tmp_path / "img_emb/img_emb_1.npy")
+    vectors[-1] *= np.float16(1.5)
+    np.save(tmp_path / "img_emb/img_emb_1.npy", vectors)
+    assert "1 row of an image with another vector" in open_system(str(tmp_path)).read_as
     pipe = tmp_path / "metadata/metadata_1.parquet"
     pipe.unlink()
     os.mkfifo(pipe)  # pyarrow would wait for its writer

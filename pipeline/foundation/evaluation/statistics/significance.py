@@ -393,7 +393,8 @@ def step_down(parts: Floats, swapped: Floats) -> list[Corrected]:
     # Where no image differs, the size is 0 in each swap.
     deviation = np.where(deviation < ROUNDING, 1.0, deviation)
     sizes = np.abs(parts.mean(1)) / deviation
-    order = np.argsort(-sizes, kind="stable")
+    # Rounded, so that the order of images does not decide which of two equal sizes is first.
+    order = np.argsort(-sizes.round(DIGITS), kind="stable")
     own = (np.abs(swapped) / deviation)[:, order]
     largest = np.maximum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
     as_large = (largest >= sizes[order] - ROUNDING).sum(0)
