@@ -77,9 +77,7 @@ class Folder(FileSet):
         title = f"clip-retrieval's folder, rows of one image_path are one image{_gaps([*files])}"
         differing = _differing(vectors, of_images, image_of_row)
         if differing:
-            title += (
-                f"; {counted(differing, 'row')} of an image with another vector than its first, which is read"
-            )
+            title += f"; {counted(differing, 'row')} of an image with another vector than its first, which is read"
         return of_arrays.of_files([(path, Arrays(title, arrays), [])], columns, normalise)
 
 

@@ -17,6 +17,7 @@ from transformers.models.auto import auto_factory
 from transformers.utils import logging as library_logging
 
 from pipeline.foundation.files import model_folder, weights
+from pipeline.foundation.files.alignment import align
 from pipeline.foundation.files.weights import LOCAL
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError, InputWarning, counted, first_line, refusing
@@ -177,6 +178,7 @@ def network(
         ),
     )
     check_complete(folder, loaded, report, optional, whole)
+    align(loaded)
     return loaded
 
 

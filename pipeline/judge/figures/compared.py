@@ -64,7 +64,7 @@ NUMBERS = (
 # What p is corrected by, as the caption says it.
 CORRECTED = {
     contrasting.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, recalls among recalls",
-    contrasting.MAX_T: "the step-down maxT correction of recalls for each other",
+    contrasting.MAX_T: "the step-down maxT correction of recalls for each other; RSUM is one test by itself",
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.

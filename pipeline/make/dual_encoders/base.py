@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from pipeline.foundation.compute.device import PRECISIONS, require
+from pipeline.foundation.files.alignment import align
 from pipeline.foundation.parts.errors import InputError, InputWarning, counted, first_line, refusing
 
 Preprocessing: TypeAlias = Literal["own", "squash", "torchvision"]
@@ -217,7 +218,9 @@ def note_activation(
 
 def placed(network: Any, usage: Usage) -> Any:
     """Move a network to its device, in its precision."""
-    return network.to(require(usage.device), PRECISIONS[usage.precision]).eval()
+    on_device = network.to(require(usage.device), PRECISIONS[usage.precision]).eval()
+    align(on_device)
+    return on_device
 
 
 def try_out(place: str, encoder: DualEncoder) -> None:

@@ -27,7 +27,7 @@ Contrast: TypeAlias = Mapping[str, Any]
 _Test: TypeAlias = tuple[dict[str, Any], Comparison]
 CANNOT_TELL = "cannot tell"
 # What a row's p is corrected by: `step_down`, for the other recalls of its pair, or `holm`, for all
-# that is compared.
+# that is compared; None where it is one test by itself.
 MAX_T = "maxT"
 HOLM = "Holm"
 
@@ -98,12 +98,13 @@ def _correct_within_pair(recalls: Sequence[_Test]) -> None:
 def _correct_by_holm(family: Sequence[_Test]) -> None:
     """Write the p of a family's tests, corrected for each other, and verdicts into their rows."""
     chances = [test.p for _, test in family]
+    by = HOLM if len(family) > 1 else None
     corrections = zip(holm(chances), holm_factors(chances), strict=True)
     for (row, test), (p, factor) in zip(family, corrections, strict=True):
-        _correct(row, test, Corrected(p, LEVEL / factor), HOLM)
+        _correct(row, test, Corrected(p, LEVEL / factor), by)
 
 
-def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: str) -> None:
+def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: str | None) -> None:
     needs = None
     if corrected.p >= LEVEL:
         needs = test.evidence.needs(corrected.level)

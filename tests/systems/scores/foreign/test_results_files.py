@@ -162,9 +162,7 @@ def test_numbers_that_cannot_be_are_said_to_be_a_files(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_no_published_row(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{}")
-    with pytest.raises(
-        InputError, match=r"no such file; did you mean \S*/results\.json\?$"
-    ):
+    with pytest.raises(InputError, match=r"no such file; did you mean \S*/results\.json\?$"):
         printed.read(f"{tmp_path}/result.json:en:test")
 
 
