@@ -142,9 +142,8 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     ]
     sums = [pair["RSUM"] for pair in pairs]
     alone = compared(pipeline, names[0], names[2])[0]["RSUM"]
-    assert {key: sums[1][key] for key in alone if key != "adjusted"} == {
-        key: alone[key] for key in alone if key != "adjusted"
-    }
+    of_itself = [key for key in alone if not key.startswith("adjusted")]
+    assert [sums[1][key] for key in of_itself] == [alone[key] for key in of_itself]
     assert [row["adjusted"] for row in sums] == holm([row["p"] for row in sums])
     for output in ([], ["--markdown"]):
         lines = pipeline("compare", *names, *output)[1].splitlines()

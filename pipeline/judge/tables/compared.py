@@ -33,7 +33,7 @@ OVER_SEEDS = (
 )
 OVER_IMAGES = (
     "In brackets: 95 % intervals; p: two-sided. Both say how much would vary with another sample of images (one "
-    "paired randomisation test). They leave out seeds: one run of a system does not show how far its seeds "
+    "paired randomisation test; where few images differ, intervals are wider for those that were not seen). They leave out seeds: one run of a system does not show how far its seeds "
     "spread. Trained again, the same two recipes may differ by more, or in the other direction."
 )
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.

@@ -43,12 +43,8 @@ def of_mean_share(share: float, apart: Floats, confidence: float) -> tuple[float
 def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tuple[Floats, Floats]:
     """Compute Wilson's interval for means of values from 0 to 1, one value for each image."""
     share = np.clip(share, 0, 1)
-    freedom = max(images - 1, 1)
-    spread = squares * images / freedom
-    # How many independent queries carry as much information.
-    independent = images * share * (1 - share) + UNSEEN
-    worth = images * independent / (spread + UNSEEN)
-    t = quantile(freedom, (1 + confidence) / 2)
+    worth = effective(share * (1 - share), squares, images)
+    t = quantile(max(images - 1, 1), (1 + confidence) / 2)
     shrinkage = 1 + t * t / worth
     middle = (share + t * t / 2 / worth) / shrinkage
     variance = share * (1 - share) / worth + (t / worth) ** 2 / 4
@@ -58,3 +54,11 @@ def wilson(share: Floats, squares: Floats, images: int, confidence: float) -> tu
     low = np.minimum(middle - half, share)
     high = np.maximum(middle + half, share)
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def effective(variance: Floats, squares: Floats, images: int) -> Floats:
+    """How many independent queries, of this variance each, carry as much information as images
+    whose values differ from their mean by these squares in all.
+    """
+    spread = squares * images / max(images - 1, 1)
+    return images * (images * variance + UNSEEN) / (spread + UNSEEN)
