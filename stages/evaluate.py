@@ -99,13 +99,13 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
             for row in rows:
                 system = _opened(row, columns, options)
                 read_as.append((row.file, system.read_as))
+                by = rules or _rules_of_system(system, options)
                 if row.series:
-                    seed = Seed.of(system)
+                    seed = Seed.of(system, by)
                     refuse_other_seed(seed, first_seeds.setdefault(row.series, seed))
                 notes = judged.notes_of_vectors(system)
                 if options.beside and rules:
                     notes += _notes_on_published(paths, system, columns.manifest, rules)
-                by = rules or _rules_of_system(system, options)
                 pool = evaluation.measure(system, [by], columns.manifest)
                 judgements = pool.pool.judgements
                 if judgements is not None:
@@ -166,19 +166,22 @@ class Seed(NamedTuple):
     name: str
     shape: tuple[int, int]
     directions: frozenset[Direction]
+    protocol: str
 
     @classmethod
-    def of(cls, system: System) -> Seed:
-        """What a system ranks."""
+    def of(cls, system: System, by: str | Protocol = "all") -> Seed:
+        """What a system ranks, and by which protocol it is measured."""
         directions: frozenset[Direction] = frozenset({"i2t", "t2i"})
         if isinstance(system.scores, Lists):
             directions = frozenset(system.scores.listed)
-        return cls(system.name, system.shape, directions)
+        if isinstance(by, Protocol):
+            by = by.name
+        return cls(system.name, system.shape, directions, by)
 
 
 def refuse_other_seed(seed: Seed, first: Seed) -> None:
     """Check that a seed ranks as many images and captions as the first one, in the same
-    directions.
+    directions, by the same protocol.
     """
     advice = "no mean over these seeds; name them as two systems, without a comma between"
     if seed.shape != first.shape:
@@ -192,6 +195,11 @@ def refuse_other_seed(seed: Seed, first: Seed) -> None:
         raise InputError(
             f"{seed.name}: ranks {' and '.join(sorted(seed.directions))}, the seeds before it "
             f"{' and '.join(sorted(first.directions))}: {advice}"
+        )
+    if seed.protocol != first.protocol:
+        raise InputError(
+            f"{seed.name}: is measured by protocol {seed.protocol}, {first.name} by {first.protocol}: "
+            f"{advice}"
         )
 
 

@@ -188,8 +188,9 @@ class KnownRanks:
 
     def _of_other_pool(self) -> InputError:
         return InputError(
-            f"{self.name}: holds ranks by protocol {self.rules.name}, and ranks among other candidates "
-            "do not follow from them; use this protocol alone, or give the scores"
+            f"{self.name}: holds ranks by protocol {self.rules.name} in its own order of images, and ranks "
+            "among other candidates do not follow from them; use this protocol, with images in this "
+            "order if it has folds, or give the scores"
         )
 
 

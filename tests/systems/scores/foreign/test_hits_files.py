@@ -144,6 +144,30 @@ def test_a_fold_is_no_part_of_other_folds(
     assert "holds ranks by protocol 4fold" in refused("compare", hits, "one.npz", "--folds", "1")
 
 
+def test_folds_of_images_in_another_order_are_said_so(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    hits = [write(pipeline, "one", *FOLDS), write(pipeline, "two", *FOLDS)]
+    assert "with images in this order if it has folds" in refused("compare", *hits)
+
+
+def test_seeds_by_two_protocols_have_no_mean(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    hits = write(pipeline, "one", *FOLDS)
+    said = "two: is measured by protocol all, one-hits by 4fold: no mean"
+    assert said in refused("evaluate", f"A={hits},two.npz")
+    code, out, err = pipeline("evaluate", f"A={hits},two.npz", *FOLDS)
+    assert code == 0, err
+    assert out.count("protocol 4fold") == 1
+
+
+def test_a_name_that_is_no_unicode_is_written_with_escapes(pipeline: Any, files: Path) -> None:
+    Path("one.npz").rename("\udcff.npz")
+    hits = write(pipeline, "\udcff")
+    assert json.loads(np.load(hits)["hits_facts"].tobytes())["system"] == "\\udcff"
+
+
 def facts(**changed: Any) -> np.ndarray:
     said = {
         "version": 1,

@@ -84,7 +84,7 @@ def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -
     if part.rules.folds > FOLDS:
         raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
     facts = _Facts(
-        system=system.name,
+        system=printable(system.name),  # a file's name may be no Unicode
         dataset=dataset,
         protocol=part.rules.name,
         folds=part.rules.folds,
