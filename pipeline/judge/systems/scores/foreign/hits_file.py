@@ -244,7 +244,11 @@ class _Reader:
         """The numbers of a column of this length: int64."""
         if self.size(name) != size:
             raise self.damaged(f"{name} has {self.size(name):,} numbers, expected {size:,}")
-        return self.arrays[name].read().astype(np.int64)
+        numbers = self.arrays[name].read()
+        most = np.iinfo(np.int64).max
+        if numbers.max(initial=0) > most:
+            raise self.damaged(f"{name} has numbers beyond {most}")
+        return numbers.astype(np.int64)
 
     def ids(self, name: str, size: int) -> Ids | None:
         """The ids of one side, each once; None where they are unknown."""
