@@ -75,12 +75,12 @@ ON = "the test split of the sample of rendered scenes"
 CASES = {
     "the first is better than all others": (
         [(A, 0), (B, 20), (C, 40)],
-        f"{A} reaches RSUM 600.0 on {ON}, 200.0 more than {B} (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+        f"{A} reaches RSUM 600.0 on {ON}, 200.0 more than {B} (p\u00a0<\u00a00.001, corrected for 3 pairs)",
     ),
     "the first is better than the last alone": (
         [(A, 1), (B, 2), (C, 40)],
         f"{A} reaches RSUM 590.0 on {ON}, 10.0 more than {B}, which is not significant (p\u00a0=\u00a01), and "
-        f"390.0 more than {C}, which is (p\u00a0<\u00a00.003; both p corrected for 3 pairs)",
+        f"390.0 more than {C}, which is (p\u00a0<\u00a00.001; both p corrected for 3 pairs)",
     ),
     "nothing differs": (
         [(A, 0), (B, 1), (C, 2)],

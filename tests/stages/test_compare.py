@@ -256,18 +256,6 @@ def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> Non
     assert "four of five cases" in " ".join(explained.split())
 
 
-def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
-    names = [
-        metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
-        for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))
-    ]
-    pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")
-    recalls = [at(pair, name) for pair in pairs for name in STATISTICS[:-1]]
-    assert (
-        min(row["adjusted"] for row in recalls) < 0.1
-    )  # of twelve images; with nine swaps each would be 1
-
-
 def test_the_arrays_of_a_store_are_opened_to_be_checked_and_to_be_read_alone(
     pipeline: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

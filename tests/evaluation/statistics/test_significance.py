@@ -178,8 +178,8 @@ def test_corrected_p_of_every_two_are_a_family_of_each_statistic(over_seeds: boo
         if over_seeds:
             assert of_statistic == holm(own)
         else:
-            assert max(np.subtract(of_statistic, holm(own))) < 0.02
-            assert max(np.subtract(own, of_statistic)) < 0.02
+            assert max(np.subtract(of_statistic, holm(own))) < 0.05
+            assert max(np.subtract(own, of_statistic)) < 0.05
     assert found[0, 2, -1] < 0.05 < found[0, 1, -1]
 
 
