@@ -38,11 +38,11 @@ OVER_IMAGES = (
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.
 ADJUSTED = {
     HOLM: (
-        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, all other numbers together. "
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls (step-down "
+        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, all other numbers together (step-down "
         "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
 }
