@@ -321,13 +321,17 @@ def _entries(
     """The contrasts of one pool as objects, one for each pair."""
     pairs = combinations(systems, 2)
     pairs_of_letters = combinations(contrast.in_letters(contrasts), 2)
-    for names, letters, values in zip(pairs, pairs_of_letters, contrasts, strict=True):
+    pairs_of_ranks = combinations(contrast.in_ranks(contrasts), 2)
+    for names, letters, ranks, values in zip(
+        pairs, pairs_of_letters, pairs_of_ranks, contrasts, strict=True
+    ):
         yield {
             "systems": dict(zip("ab", names, strict=True)),
             "split": None,
             "language": None,
             "notes": notes,
             "letters": dict(zip("ab", letters, strict=True)),
+            "ranks": dict(zip("ab", ranks, strict=True)),
             **values,
         }
 

@@ -180,6 +180,11 @@ def test_what_is_not_significant_has_what_would_suffice(
         {"a": "b", "b": "a"},
         {"a": "b", "b": "a"},
     ]
+    assert [each["ranks"] for each in reported] == [
+        {"a": [2, 3], "b": [2, 3]},
+        {"a": [2, 3], "b": [1, 1]},
+        {"a": [2, 3], "b": [1, 1]},
+    ]
     assert [pair["RSUM"]["verdict"] for pair in reported][1:] == ["higher", "higher"]
     for output in ([], ["--markdown"]):
         lines = [
@@ -192,10 +197,14 @@ def test_what_is_not_significant_has_what_would_suffice(
             at for at, line in enumerate(lines) if line.startswith("3 ") and line.endswith("a")
         )
         assert [line[-1] for line in lines[first : first + 3]] == ["a", "b", "b"]
+        ranks = [line.replace("|", " ").split()[2] for line in lines[first : first + 3]]
+        assert ranks == ["1", "2–3", "2–3"]
     source = pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--latex")[1]
     assert source.startswith("% Needs \\usepackage{")
     assert [line.split("{")[-1] for line in source.splitlines() if line.endswith(r"} \\")][-3:]
     assert "Systems that share a letter do not differ significantly" in source
+    assert source.count(r"{2\textendash{}3} & {b}") == 2
+    assert r"with 95\,\% confidence all true ranks are within" in source
 
 
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(

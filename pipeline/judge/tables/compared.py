@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.statistics.contrast import (
     compared,
     corrected_by,
     in_letters,
+    in_ranks,
     sufficient,
 )
 from pipeline.foundation.evaluation.statistics.families import HOLM, MAX_T
@@ -57,6 +58,11 @@ WOULD_SUFFICE = (
     "for how little few seeds show of their spread. No number: not reached with 1,000 seeds or 10,000,000 images."
 )
 LETTERS = "Systems that share a letter do not differ significantly; a is that of the largest RSUM."
+RANKS = (
+    "Rank: the best and the worst one that the corrected p leave open. With 95 % confidence the true ranks of all "
+    "systems are within these at once."
+)
+RANKS_BRIEFLY = "Rank: from best to worst; with 95 % confidence all true ranks are within."
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
@@ -210,7 +216,7 @@ def _panels(
     panels = []
     for of_pairs in contrasts:
         systems = _systems(names, of_pairs)
-        panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
+        panels.append(grid(("", "RSUM", "rank", "letters"), {title(of_pairs[0]): systems}))
         pairs: list[list[str | Cell]] = []
         keys_of_pairs = combinations(range(1, len(names) + 1), 2)
         for (first, second), contrast in zip(keys_of_pairs, of_pairs, strict=True):
@@ -227,14 +233,24 @@ def _panels(
     return panels
 
 
-def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[str, Cell, str]]:
-    """The key of each system with its RSUM and letters, the largest RSUM first."""
+def _systems(
+    names: Sequence[str], of_pairs: Sequence[Contrast]
+) -> list[tuple[str, Cell, str, str]]:
+    """The key of each system with its RSUM, ranks and letters, the largest RSUM first."""
     # The first pairs are those of the first system, with each other one.
     sums = [mean(of_pairs[0]["RSUM"], "a")]
     for contrast in of_pairs[: len(names) - 1]:
         sums.append(mean(contrast["RSUM"], "b"))
-    systems = zip(keys(names), sums, in_letters(of_pairs), strict=True)
+    ranks = [_from_to(*of_system) for of_system in in_ranks(of_pairs)]
+    systems = zip(keys(names), sums, ranks, in_letters(of_pairs), strict=True)
     return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
+
+
+def _from_to(best: int, worst: int) -> str:
+    """An interval of ranks, "1–3"; "2" for one rank."""
+    if best == worst:
+        return str(best)
+    return f"{best}–{worst}"
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
@@ -396,7 +412,7 @@ def _sentences(
         if of_one_direction:
             sentences.insert(1, OF_ONE_DIRECTION)
         if has_several_pairs:
-            sentences.insert(0, LETTERS)
+            sentences = [LETTERS, RANKS_BRIEFLY, *sentences]
         if averages_seeds:
             sentences.insert(-1, AVERAGED)
         return [" ".join(sentences)]
@@ -408,7 +424,7 @@ def _sentences(
     if has_needs:
         notes.append(WOULD_SUFFICE)
     if has_several_pairs:
-        notes += [LETTERS, RECALLS_OF_PAIRS]
+        notes += [LETTERS, RANKS, RECALLS_OF_PAIRS]
     return notes
 
 

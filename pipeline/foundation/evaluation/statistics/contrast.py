@@ -6,12 +6,15 @@ from decimal import ROUND_CEILING, Context
 from itertools import combinations
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics import noise
 from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL, Corrected
 from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
 from pipeline.foundation.evaluation.statistics.letters import letters
+from pipeline.foundation.evaluation.statistics.rank_intervals import rank_intervals
 from pipeline.foundation.evaluation.statistics.significance import (
     Comparison,
     Hits,
@@ -203,15 +206,35 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     Systems share a letter exactly if they do not differ significantly; `a` is that of the
     largest RSUM.
     """
+    rows = _sums(contrasts)
+    means = [rows[0, 1]["a"]]
+    for (first, _), row in rows.items():
+        if first == 0:
+            means.append(row["b"])
+    different = {pair for pair, row in rows.items() if row["adjusted"] < LEVEL}
+    return letters(means, different)
+
+
+def in_ranks(contrasts: Sequence[Contrast]) -> list[tuple[int, int]]:
+    """The best and the worst rank of each system by RSUM, likewise; see `rank_intervals`."""
+    rows = _sums(contrasts)
+    count = 1 + max(second for _, second in rows)
+    difference = np.zeros((count, count))
+    adjusted = np.ones((count, count))
+    for (first, second), row in rows.items():
+        difference[first, second] = row["difference"]
+        difference[second, first] = -row["difference"]
+        adjusted[[first, second], [second, first]] = row["adjusted"]
+    found = rank_intervals(difference, adjusted)
+    return list(zip(found.best.tolist(), found.worst.tolist(), strict=True))
+
+
+def _sums(contrasts: Sequence[Contrast]) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """The rows of RSUM, by the places of the two systems."""
     systems = 2
     while systems * (systems - 1) // 2 < len(contrasts):
         systems += 1
-    pairs = combinations(range(systems), 2)
     rows = {}
-    for pair, contrast in zip(pairs, contrasts, strict=True):
+    for pair, contrast in zip(combinations(range(systems), 2), contrasts, strict=True):
         rows[pair] = contrast[RSUM.metric]
-    means = [rows[0, 1]["a"]]
-    for system in range(1, systems):
-        means.append(rows[0, system]["b"])
-    different = {pair for pair, row in rows.items() if row["adjusted"] < LEVEL}
-    return letters(means, different)
+    return rows

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Marks
 from pipeline.foundation.evaluation.statistics.significance import LEVEL
 
