@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Marks
-from pipeline.foundation.evaluation.statistics.significance import LEVEL
+from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL
 
 
 @dataclass(frozen=True)
