@@ -71,6 +71,15 @@ class CompareOptions(declared.Options):
             "given several times.",
         ),
     ] = ()
+    fdr: Annotated[
+        bool,
+        declared.flag(
+            "--fdr",
+            help="Correct p so that on average at most 5 % of the differences found are false (q of Benjamini and "
+            "Yekutieli), not so that all of them are true in 95 % of cases. For a search among many pairs: it forms no "
+            "letters and no ranks.",
+        ),
+    ] = False
     explain: Annotated[
         bool,
         declared.flag("--explain", help="Explain below the table how to read each of its numbers."),

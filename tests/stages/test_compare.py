@@ -24,6 +24,7 @@ from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, contrast, power
+from pipeline.foundation.evaluation.statistics.significance import benjamini_yekutieli
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import layout
@@ -205,6 +206,39 @@ def test_what_is_not_significant_has_what_would_suffice(
     assert "Systems that share a letter do not differ significantly" in source
     assert source.count(r"{2\textendash{}3} & {b}") == 2
     assert r"with 95\,\% confidence all true ranks are within" in source
+
+
+def test_discoveries_are_found_and_form_neither_groups_nor_ranks(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    """q are Benjamini and Yekutieli's of all pairs, among RSUMs and among recalls; a pair that is
+    not found is not said to be equal.
+    """
+    for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
+        np.save(
+            f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+        )
+    asked = ("a.npy", "b.npy", "c.npy", "--captions-per-image", "2", "--fdr")
+    pairs = compared(pipeline, *asked)
+    for names in (STATISTICS[:-1], STATISTICS[-1:]):
+        rows = [at(pair, name) for pair in pairs for name in names]
+        q = benjamini_yekutieli([row["p"] for row in rows])
+        assert [row["adjusted"] for row in rows] == pytest.approx(q)
+        assert {row["adjusted_by"] for row in rows} == {"Benjamini-Yekutieli"}
+        for row in rows:
+            said = "difference found" if row["adjusted"] < 0.05 else "not found; "
+            assert row["verdict"].startswith(said)
+    assert [pair["RSUM"]["adjusted"] < 0.05 for pair in pairs] == [False, True, True]
+    # So many swaps that one small p among all recalls would be enough.
+    assert pairs[1]["RSUM"]["resolution"] * sum(18 / place for place in range(1, 19)) < 0.05
+    assert {pair[key] for pair in pairs for key in ("letters", "ranks")} == {None}
+    for output in ([], ["--explain"], ["--markdown"], ["--latex"], ["--csv"]):
+        out = pipeline("compare", *asked, *output)[1].lower()
+        for word in ("letter", "rank:", "tied", "cannot tell", "adj. p", "adjusted", "significant"):
+            assert word not in out, output
+        assert re.search(r"\bq\b", out), output
+    err = pipeline("compare", *asked, "--figure", "found.png")[2]
+    assert "filled: found (q below 0.05 by Benjamini and Yekutieli" in " ".join(err.split())
 
 
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(

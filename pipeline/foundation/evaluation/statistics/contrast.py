@@ -12,7 +12,7 @@ from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statis
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics import noise
 from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL, Corrected
-from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
+from pipeline.foundation.evaluation.statistics.families import FDR, ComparedPairs, correct
 from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.rank_intervals import rank_intervals
 from pipeline.foundation.evaluation.statistics.significance import (
@@ -22,6 +22,7 @@ from pipeline.foundation.evaluation.statistics.significance import (
     deviations,
     enough_samples,
     hits_of,
+    yekutieli_factor,
 )
 
 # A system's runs, one or several that differ in their seed.
@@ -29,6 +30,11 @@ Runs: TypeAlias = Sequence[Metrics]
 # One of those that `together` gives, with what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
 CANNOT_TELL = "cannot tell"
+# Of q, which say nothing of systems that are not found to differ.
+FOUND = "difference found"
+NOT_FOUND = "not found"
+# More swaps for q take minutes; fewer may be needed, since several small p make each q smaller.
+MOST_SWAPS = 20_000
 
 
 def together(
@@ -36,6 +42,7 @@ def together(
     samples: int,
     seed: int,
     over_seeds: bool = True,
+    fdr: bool = False,
 ) -> list[list[dict[str, Any]]]:
     """Compare pairs of systems that are printed together, corrected for all of them.
 
@@ -49,14 +56,18 @@ def together(
             them.
         seed: Of the swaps.
         over_seeds: Whether two systems with several seeds are tested over seeds and images.
+        fdr: Whether p are corrected to q.
 
     Returns:
         The contrast of each pair of each pool.
     """
     pools = [pairs for pairs in pools if pairs]
     recalls = [_statistics(pairs[0][0])[:-1] for pairs in pools]
-    if over_seeds and any(len(a) > 1 and len(b) > 1 for pairs in pools for a, b in pairs):
-        tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
+    tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
+    if fdr:
+        wanted = enough_samples(samples, math.ceil(yekutieli_factor(tests)))
+        samples = max(samples, min(wanted, MOST_SWAPS))
+    elif over_seeds and any(len(a) > 1 and len(b) > 1 for pairs in pools for a, b in pairs):
         samples = enough_samples(samples, tests)
     tested = [_tested(pairs, samples, seed, over_seeds) for pairs in pools]
     contrasts = []
@@ -65,7 +76,7 @@ def together(
             [_contrast(*pair, tests) for pair, tests in zip(pairs, of_pool.tests, strict=True)]
         )
     for statistics in (recalls, [[RSUM]] * len(pools)):
-        family = correct(tested, statistics, samples, seed)
+        family = correct(tested, statistics, samples, seed, fdr)
         corrected = iter(family.corrected)
         for of_pool, names, of_contrasts in zip(tested, statistics, contrasts, strict=True):
             for tests_of_pair, contrast in zip(of_pool.tests, of_contrasts, strict=True):
@@ -98,7 +109,7 @@ def compared(contrast: Contrast) -> list[Statistic]:
 
 
 def corrected_by(contrast: Contrast) -> str:
-    """What the recalls of a contrast are corrected by, `MAX_T` or `HOLM`."""
+    """What the recalls of a contrast are corrected by, `MAX_T`, `HOLM` or `FDR`."""
     recall = compared(contrast)[0]
     return str(at(contrast, recall)["adjusted_by"])
 
@@ -115,7 +126,7 @@ def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: st
         needs = test.evidence.needs(corrected.level)
     row["adjusted"] = corrected.p
     row["adjusted_by"] = by
-    row["verdict"] = _verdict(row["difference"], needs)
+    row["verdict"] = _verdict(row["difference"], needs, by)
     row["needs"] = needs
 
 
@@ -180,10 +191,15 @@ def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
     return sum(run[name] for run in runs) / len(runs)
 
 
-def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
-    """In words: higher, lower, or "cannot tell; 3,500 images would suffice"."""
+def _verdict(difference: float, needs: Mapping[str, int | None] | None, by: str | None) -> str:
+    """In words: higher, lower, or "cannot tell; 3,500 images would suffice"; by q, "difference
+    found" or "not found; 3,500 images would suffice".
+    """
     if needs is not None:
-        return f"{CANNOT_TELL}; {sufficient(needs)} would suffice"
+        unknown = NOT_FOUND if by == FDR else CANNOT_TELL
+        return f"{unknown}; {sufficient(needs)} would suffice"
+    if by == FDR:
+        return FOUND
     if difference > 0:
         return "higher"
     return "lower"

@@ -212,7 +212,7 @@ def benjamini_yekutieli(chances: Sequence[float]) -> list[float]:
     [0.03, 0.06]
     """
     count = len(chances)
-    factor = sum(count / place for place in range(1, count + 1))
+    factor = yekutieli_factor(count)
     q = [0.0] * count
     least = 1.0
     descending = sorted(range(count), key=lambda at: -chances[at])
@@ -220,6 +220,11 @@ def benjamini_yekutieli(chances: Sequence[float]) -> list[float]:
         least = min(least, factor * chances[at] / (count - before))
         q[at] = least
     return q
+
+
+def yekutieli_factor(tests: int) -> float:
+    """What the smallest p of so many tests is multiplied by, if no other one is as small."""
+    return sum(tests / place for place in range(1, tests + 1))
 
 
 def holm_factors(chances: Sequence[float]) -> list[int]:
