@@ -26,7 +26,7 @@ class CompareOptions(declared.Options):
     images alone. With captions in several languages, each language is also compared by itself.
     Where a difference is not significant, the table says how many images, or seeds of each system,
     would make it so. Of three or more systems, those that share a letter do not differ
-    significantly.
+    significantly, and all true ranks are between the best and the worst one printed.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
 
