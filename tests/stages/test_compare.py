@@ -208,6 +208,38 @@ def test_what_is_not_significant_has_what_would_suffice(
     assert r"with 95\,\% confidence all true ranks are within" in source
 
 
+def test_ranks_over_seeds_count_the_systems_that_are_significantly_above_and_below(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    systems = []
+    for name, noise in (("a", 0.42), ("b", 0.4), ("c", 0.1), ("d", 0.3)):
+        files = []
+        for seed in range(3):
+            files.append(f"{name}{seed}.npy")
+            scores = np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+            np.save(files[-1], scores)
+        systems.append(f"{name}={','.join(files)}")
+    pairs = compared(pipeline, *systems, "--captions-per-image", "2")
+    assert {tuple(pair["over"]) for pair in pairs} == {("images", "seeds")}
+    assert {pair["RSUM"]["adjusted_by"] for pair in pairs} == {"Holm"}
+    above = dict.fromkeys("abcd", 0)
+    below = dict(above)
+    ranks = {}
+    for pair in pairs:
+        rsum = pair["RSUM"]
+        names = [pair["systems"][side][0] for side in "ab"]
+        ranks |= dict(zip(names, pair["ranks"].values(), strict=True))
+        if rsum["adjusted"] < 0.05:
+            worse, better = names
+            if rsum["difference"] < 0:
+                better, worse = names
+            above[worse] += 1
+            below[better] += 1
+    assert ranks == {name: [1 + above[name], 4 - below[name]] for name in "abcd"}
+    assert ranks["c"] == [1, 1]
+    assert len({str(each) for each in ranks.values()}) > 2
+
+
 def test_discoveries_are_found_and_form_neither_groups_nor_ranks(
     pipeline: Any, rng: np.random.Generator
 ) -> None:
