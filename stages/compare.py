@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.metrics import Metric, Metrics, evaluate, pa
 from pipeline.foundation.evaluation.metrics.standard import with_further
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.evaluation.statistics.families import FDR
 from pipeline.foundation.parts import extras
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Settings
@@ -57,7 +58,7 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     titles, named = _each_once(titles, named)
     named_systems.refuse_shared_titles(titles)
     alike = rank_alike(paths, settings, named, options)
-    contrasts = _contrasts(alike, settings)
+    contrasts = _contrasts(alike, settings, options.fdr)
     say(*(f"note: {note}" for note in alike.notes))
     shown = []
     for title, group in zip(titles, alike.groups, strict=True):
@@ -217,14 +218,14 @@ def _ranked(
     return ranked_views, judged.together(notes)
 
 
-def _contrasts(alike: Alike, settings: Settings) -> list[list[dict[str, Any]]]:
+def _contrasts(alike: Alike, settings: Settings, fdr: bool) -> list[list[dict[str, Any]]]:
     """For each protocol and each language, the contrasts of all pairs."""
     how = settings.evaluate
     pairs = [list(combinations(groups, 2)) for groups in alike.ranked]
     # One test for all: by two, it would depend on a system's number of seeds what is significant.
     over_seeds = all(len(of_system) > 1 for of_system in chain(*alike.ranked))
     contrasts = []
-    together = contrast.together(pairs, how.resamples, how.seed, over_seeds)
+    together = contrast.together(pairs, how.resamples, how.seed, over_seeds, fdr)
     for view, rows in zip(alike.views, together, strict=True):
         contrasts.append([row | view.label for row in rows])
     return contrasts
@@ -324,15 +325,22 @@ def _entries(
     """The contrasts of one pool as objects, one for each pair."""
     pairs = combinations(systems, 2)
     pairs_of_letters = combinations(contrast.in_letters(contrasts), 2)
-    for names, letters, values in zip(pairs, pairs_of_letters, contrasts, strict=True):
-        yield {
+    pairs_of_ranks = combinations(contrast.in_ranks(contrasts), 2)
+    for names, letters, ranks, values in zip(
+        pairs, pairs_of_letters, pairs_of_ranks, contrasts, strict=True
+    ):
+        entry = {
             "systems": dict(zip("ab", names, strict=True)),
             "split": None,
             "language": None,
             "notes": notes,
             "letters": dict(zip("ab", letters, strict=True)),
+            "ranks": dict(zip("ab", ranks, strict=True)),
             **values,
         }
+        if contrast.corrected_by(values) == FDR:
+            entry |= {"letters": None, "ranks": None}
+        yield entry
 
 
 def _pools(

@@ -26,7 +26,7 @@ class CompareOptions(declared.Options):
     images alone. With captions in several languages, each language is also compared by itself.
     Where a difference is not significant, the table says how many images, or seeds of each system,
     would make it so. Of three or more systems, those that share a letter do not differ
-    significantly.
+    significantly, and all true ranks are between the best and the worst one printed.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
 
@@ -81,6 +81,15 @@ class CompareOptions(declared.Options):
             "given several times.",
         ),
     ] = ()
+    fdr: Annotated[
+        bool,
+        declared.flag(
+            "--fdr",
+            help="Correct p so that on average at most 5 % of the differences found are false (q of Benjamini and "
+            "Yekutieli), not so that all of them are true in 95 % of cases. For a search among many pairs: it forms no "
+            "letters and no ranks.",
+        ),
+    ] = False
     explain: Annotated[
         bool,
         declared.flag("--explain", help="Explain below the table how to read each of its numbers."),

@@ -24,6 +24,7 @@ from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, Statistic, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, contrast, power
+from pipeline.foundation.evaluation.statistics.significance import benjamini_yekutieli
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import layout
@@ -194,6 +195,11 @@ def test_what_is_not_significant_has_what_would_suffice(
         {"a": "b", "b": "a"},
         {"a": "b", "b": "a"},
     ]
+    assert [each["ranks"] for each in reported] == [
+        {"a": [2, 3], "b": [2, 3]},
+        {"a": [2, 3], "b": [1, 1]},
+        {"a": [2, 3], "b": [1, 1]},
+    ]
     assert [pair["RSUM"]["verdict"] for pair in reported][1:] == ["higher", "higher"]
     for output in ([], ["--markdown"]):
         lines = [
@@ -206,10 +212,79 @@ def test_what_is_not_significant_has_what_would_suffice(
             at for at, line in enumerate(lines) if line.startswith("3 ") and line.endswith("a")
         )
         assert [line[-1] for line in lines[first : first + 3]] == ["a", "b", "b"]
+        ranks = [line.replace("|", " ").split()[2] for line in lines[first : first + 3]]
+        assert ranks == ["1", "2–3", "2–3"]
     source = pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--latex")[1]
     assert source.startswith("% Needs \\usepackage{")
     assert [line.split("{")[-1] for line in source.splitlines() if line.endswith(r"} \\")][-3:]
     assert "Systems that share a letter do not differ significantly" in source
+    assert source.count(r"{2\textendash{}3} & {b}") == 2
+    assert r"with 95\,\% confidence all true ranks are within" in source
+
+
+def test_ranks_over_seeds_count_the_systems_that_are_significantly_above_and_below(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    systems = []
+    for name, noise in (("a", 0.42), ("b", 0.4), ("c", 0.1), ("d", 0.3)):
+        files = []
+        for seed in range(3):
+            files.append(f"{name}{seed}.npy")
+            scores = np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+            np.save(files[-1], scores)
+        systems.append(f"{name}={','.join(files)}")
+    pairs = compared(pipeline, *systems, "--captions-per-image", "2")
+    assert {tuple(pair["over"]) for pair in pairs} == {("images", "seeds")}
+    assert {pair["RSUM"]["adjusted_by"] for pair in pairs} == {"Holm"}
+    above = dict.fromkeys("abcd", 0)
+    below = dict(above)
+    ranks = {}
+    for pair in pairs:
+        rsum = pair["RSUM"]
+        names = [pair["systems"][side][0] for side in "ab"]
+        ranks |= dict(zip(names, pair["ranks"].values(), strict=True))
+        if rsum["adjusted"] < 0.05:
+            worse, better = names
+            if rsum["difference"] < 0:
+                better, worse = names
+            above[worse] += 1
+            below[better] += 1
+    assert ranks == {name: [1 + above[name], 4 - below[name]] for name in "abcd"}
+    assert ranks["c"] == [1, 1]
+    assert len({str(each) for each in ranks.values()}) > 2
+
+
+def test_discoveries_are_found_and_form_neither_groups_nor_ranks(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    """q are Benjamini and Yekutieli's of all pairs, among RSUMs and among recalls; a pair that is
+    not found is not said to be equal.
+    """
+    for name, noise in (("a", 0.40), ("b", 0.38), ("c", 0.1)):
+        np.save(
+            f"{name}.npy", np.eye(60).repeat(2, axis=1) + noise * rng.standard_normal((60, 120))
+        )
+    asked = ("a.npy", "b.npy", "c.npy", "--captions-per-image", "2", "--fdr")
+    pairs = compared(pipeline, *asked)
+    for names in (STATISTICS[:-1], STATISTICS[-1:]):
+        rows = [at(pair, name) for pair in pairs for name in names]
+        q = benjamini_yekutieli([row["p"] for row in rows])
+        assert [row["adjusted"] for row in rows] == pytest.approx(q)
+        assert {row["adjusted_by"] for row in rows} == {"Benjamini-Yekutieli"}
+        for row in rows:
+            said = "difference found" if row["adjusted"] < 0.05 else "not found; "
+            assert row["verdict"].startswith(said)
+    assert [pair["RSUM"]["adjusted"] < 0.05 for pair in pairs] == [False, True, True]
+    # So many swaps that one small p among all recalls would be enough.
+    assert pairs[1]["RSUM"]["resolution"] * sum(18 / place for place in range(1, 19)) < 0.05
+    assert {pair[key] for pair in pairs for key in ("letters", "ranks")} == {None}
+    for output in ([], ["--explain"], ["--markdown"], ["--latex"], ["--csv"]):
+        out = pipeline("compare", *asked, *output)[1].lower()
+        for word in ("letter", "rank:", "tied", "cannot tell", "adj. p", "adjusted", "significant"):
+            assert word not in out, output
+        assert re.search(r"\bq\b", out), output
+    err = pipeline("compare", *asked, "--figure", "found.png")[2]
+    assert "filled: found (q below 0.05 by Benjamini and Yekutieli" in " ".join(err.split())
 
 
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(

@@ -61,10 +61,17 @@ NUMBERS = (
     "A line for each system, direction and K from 1 to 10 (shown: recall), with its 95 % interval over images; "
     "then one for each pair and metric (shown: difference), with its interval, p, and the corrected p."
 )
-# What p is corrected by, as the caption says it.
-CORRECTED = {
-    families.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, all other numbers together",
-    families.MAX_T: "the step-down maxT correction for all that is compared, RSUM among RSUMs, all other numbers together",
+# What p is corrected by -> which differences are filled, as the caption says it.
+FILLED = {
+    families.HOLM: (
+        f"significant (p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, all "
+        "other numbers together)"
+    ),
+    families.MAX_T: (
+        f"significant (p below {LEVEL:g} after the step-down maxT correction for all that is compared, RSUM among "
+        "RSUMs, all other numbers together)"
+    ),
+    families.FDR: f"found (q below {LEVEL:g} by Benjamini and Yekutieli, RSUM among RSUMs, all other numbers together)",
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.
@@ -384,10 +391,9 @@ def _caption(keyed: Sequence[str], pools: Sequence[ComparedPool], layout: Layout
         bands += ", of the mean over a system's seeds"
     over = {tuple(contrast["over"]) for pool in pools for contrast in pool.contrasts}
     what = {("images",): "images", ("images", "seeds"): "images and seeds"}
-    correction = CORRECTED[contrasting.corrected_by(pools[0].contrasts[0])]
+    filled = FILLED[contrasting.corrected_by(pools[0].contrasts[0])]
     of_differences = " or over ".join(what[each] for each in sorted(over))
     return (
         f"Recall at K of {'; '.join(keyed)}, on {'; '.join(titles)}. Bands: {bands}. "
-        f"{DIFFERENCES_AT[layout]}: differences with 95 % intervals over {of_differences}; filled: significant "
-        f"(p below {LEVEL:g} after {correction})."
+        f"{DIFFERENCES_AT[layout]}: differences with 95 % intervals over {of_differences}; filled: {filled}."
     )

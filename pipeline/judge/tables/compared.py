@@ -17,9 +17,10 @@ from pipeline.foundation.evaluation.statistics.contrast import (
     compared,
     corrected_by,
     in_letters,
+    in_ranks,
     sufficient,
 )
-from pipeline.foundation.evaluation.statistics.families import HOLM, MAX_T
+from pipeline.foundation.evaluation.statistics.families import FDR, HOLM, MAX_T
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import evaluated, latex, markdown, text
@@ -45,10 +46,20 @@ ADJUSTED = {
         "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, all other numbers together (step-down "
         "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
+    FDR: (
+        "q: of the differences with q below 0.05, at most 5 % are false on average over studies, however the tests "
+        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, recalls among recalls). One or more of those "
+        "found may well be false. That a difference is not found does not make two systems equal, so there are "
+        "neither groups nor ranks. ±: standard deviation over seeds."
+    ),
 }
 ADJUSTED_BRIEFLY = {
     HOLM: "Adj. p: p corrected for all that is compared (Holm).",
     MAX_T: "Adj. p: p corrected for all that is compared (step-down maxT).",
+    FDR: (
+        "q: of the differences with q below 0.05, at most 5 % are false on average (Benjamini and Yekutieli); others "
+        "are not found, which does not make systems equal."
+    ),
 }
 WOULD_SUFFICE = (
     "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "
@@ -57,6 +68,11 @@ WOULD_SUFFICE = (
     "for how little few seeds show of their spread. No number: not reached with 1,000 seeds or 10,000,000 images."
 )
 LETTERS = "Systems that share a letter do not differ significantly; a is that of the largest RSUM."
+RANKS = (
+    "Rank: the best and the worst one that the corrected p leave open. With 95 % confidence the true ranks of all "
+    "systems are within these at once."
+)
+RANKS_BRIEFLY = "Rank: from best to worst; with 95 % confidence all true ranks are within."
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
@@ -65,6 +81,12 @@ BRIEFLY = {
 READ = {"images": OVER_IMAGES, "seeds": OVER_SEEDS}
 AVERAGED = (
     "One test over images for all pairs, since one system has a single run: seeds are averaged."
+)
+# The heading of corrected p.
+CORRECTED = {HOLM: "adj. p", MAX_T: "adj. p", FDR: "q"}
+NEEDS_FOR_Q = (
+    "Would suffice: how many images (or seeds) would make q of this difference less than 0.05, the other p being the "
+    "same."
 )
 NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
 OF_ONE_DIRECTION = "RSUM is of one direction, the sum of its three recalls."
@@ -141,6 +163,9 @@ def to_csv(
     names: Sequence[str], contrasts: Sequence[Sequence[Contrast]], explain: bool = False
 ) -> str:
     """Write a line for each pair, pool and statistic, its numbers unrounded."""
+    values = list(VALUES)
+    if corrected_by(contrasts[0][0]) == FDR:
+        values[-1] = CORRECTED[FDR]
     csv_file = io.StringIO()
     writer = csv.writer(csv_file, lineterminator="\n")
     writer.writerow(
@@ -151,7 +176,7 @@ def to_csv(
             "language",
             "protocol",
             "metric",
-            *VALUES,
+            *values,
             "low",
             "high",
             "noise",
@@ -190,6 +215,7 @@ def _panels(
     """Of two systems a row for each statistic; of more, for each protocol a row for each system and
     for each pair.
     """
+    corrected = CORRECTED[corrected_by(contrasts[0][0])]
     if len(names) == 2:
         pools = {}
         for (contrast,) in contrasts:
@@ -206,11 +232,14 @@ def _panels(
             pools[title(contrast)] = rows
         systems_above = _above(names)
         minus = " − ".join(reversed(systems_above))
-        return [_panel(("", *systems_above, minus, "p", "adj. p", OF_NOISE, NEEDED), pools)]
+        return [_panel(("", *systems_above, minus, "p", corrected, OF_NOISE, NEEDED), pools)]
     panels = []
     for of_pairs in contrasts:
-        systems = _systems(names, of_pairs)
-        panels.append(grid(("", "RSUM", "letters"), {title(of_pairs[0]): systems}))
+        headings = ["", "RSUM", "rank", "letters"]
+        if corrected_by(of_pairs[0]) == FDR:
+            del headings[2:]
+        systems = [system[: len(headings)] for system in _systems(names, of_pairs)]
+        panels.append(grid(headings, {title(of_pairs[0]): systems}))
         pairs: list[list[str | Cell]] = []
         keys_of_pairs = combinations(range(1, len(names) + 1), 2)
         for (first, second), contrast in zip(keys_of_pairs, of_pairs, strict=True):
@@ -222,19 +251,29 @@ def _panels(
             cells: list[str | Cell] = [label, *difference(rsum), over, noise, needed]
             pairs.append([_of_units(cell, contrast) for cell in cells])
         panels.append(
-            _panel(("", "difference", "p", "adj. p", "over", OF_NOISE, NEEDED), {"": pairs})
+            _panel(("", "difference", "p", corrected, "over", OF_NOISE, NEEDED), {"": pairs})
         )
     return panels
 
 
-def _systems(names: Sequence[str], of_pairs: Sequence[Contrast]) -> list[tuple[str, Cell, str]]:
-    """The key of each system with its RSUM and letters, the largest RSUM first."""
+def _systems(
+    names: Sequence[str], of_pairs: Sequence[Contrast]
+) -> list[tuple[str, Cell, str, str]]:
+    """The key of each system with its RSUM, ranks and letters, the largest RSUM first."""
     # The first pairs are those of the first system, with each other one.
     sums = [mean(of_pairs[0]["RSUM"], "a")]
     for contrast in of_pairs[: len(names) - 1]:
         sums.append(mean(contrast["RSUM"], "b"))
-    systems = zip(keys(names), sums, in_letters(of_pairs), strict=True)
+    ranks = [_from_to(*of_system) for of_system in in_ranks(of_pairs)]
+    systems = zip(keys(names), sums, ranks, in_letters(of_pairs), strict=True)
     return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
+
+
+def _from_to(best: int, worst: int) -> str:
+    """An interval of ranks, "1–3"; "2" for one rank."""
+    if best == worst:
+        return str(best)
+    return f"{best}–{worst}"
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
@@ -386,17 +425,18 @@ def _sentences(
         kind = "seeds"
     correction = corrected_by(first)
     has_several_pairs = len(contrasts[0]) > 1
+    forms_groups = has_several_pairs and correction != FDR
     has_needs = NEEDED in _headings(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
     if not explain:
         sentences = [BRIEFLY[kind], ADJUSTED_BRIEFLY[correction], *on_noise, MORE]
         if has_needs:
-            sentences.insert(1, NEEDS_BRIEFLY)
+            sentences.insert(1, NEEDS_FOR_Q if correction == FDR else NEEDS_BRIEFLY)
         if of_one_direction:
             sentences.insert(1, OF_ONE_DIRECTION)
-        if has_several_pairs:
-            sentences.insert(0, LETTERS)
+        if forms_groups:
+            sentences = [LETTERS, RANKS_BRIEFLY, *sentences]
         if averages_seeds:
             sentences.insert(-1, AVERAGED)
         return [" ".join(sentences)]
@@ -406,9 +446,11 @@ def _sentences(
     if of_one_direction:
         notes.append(OF_ONE_DIRECTION)
     if has_needs:
-        notes.append(WOULD_SUFFICE)
+        notes.append(NEEDS_FOR_Q if correction == FDR else WOULD_SUFFICE)
+    if forms_groups:
+        notes += [LETTERS, RANKS]
     if has_several_pairs:
-        notes += [LETTERS, RECALLS_OF_PAIRS]
+        notes.append(RECALLS_OF_PAIRS)
     return notes
 
 

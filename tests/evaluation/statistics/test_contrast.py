@@ -10,7 +10,12 @@ import pytest
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import Interval, families
-from pipeline.foundation.evaluation.statistics.contrast import in_letters, sufficient, together
+from pipeline.foundation.evaluation.statistics.contrast import (
+    in_letters,
+    in_ranks,
+    sufficient,
+    together,
+)
 from pipeline.foundation.evaluation.statistics.power import OverSeeds
 from pipeline.foundation.evaluation.statistics.significance import Comparison
 
@@ -33,15 +38,17 @@ def test_what_would_suffice_is_rounded_up_to_two_digits(
     assert sufficient(needs) == said
 
 
-def test_a_is_the_letter_of_the_largest_sum_wherever_its_system_stands() -> None:
+def test_letters_and_ranks_begin_with_the_largest_sum_wherever_its_system_stands() -> None:
     sums = [400.0, 500.0, 490.0, 450.0]
     alike = {(1, 2), (0, 3)}
     contrasts = []
     for one, other in combinations(range(4), 2):
         corrected = 0.5 if (one, other) in alike else 0.01
-        row = {"a": sums[one], "b": sums[other], "adjusted": corrected}
+        difference = sums[other] - sums[one]
+        row = {"a": sums[one], "b": sums[other], "difference": difference, "adjusted": corrected}
         contrasts.append({RSUM.metric: row})
     assert in_letters(contrasts) == ["b", "a", "a", "b"]
+    assert in_ranks(contrasts) == [(3, 4), (1, 2), (1, 2), (3, 4)]
 
 
 class Evidence(OverSeeds):

@@ -6,12 +6,15 @@ from decimal import ROUND_CEILING, Context
 from itertools import combinations
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics import noise
 from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL, Corrected
-from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
+from pipeline.foundation.evaluation.statistics.families import FDR, ComparedPairs, correct
 from pipeline.foundation.evaluation.statistics.letters import letters
+from pipeline.foundation.evaluation.statistics.rank_intervals import rank_intervals
 from pipeline.foundation.evaluation.statistics.significance import (
     Comparison,
     Hits,
@@ -19,6 +22,7 @@ from pipeline.foundation.evaluation.statistics.significance import (
     deviations,
     enough_samples,
     hits_of,
+    yekutieli_factor,
 )
 
 # A system's runs, one or several that differ in their seed.
@@ -26,6 +30,11 @@ Runs: TypeAlias = Sequence[Metrics]
 # One of those that `together` gives, with what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
 CANNOT_TELL = "cannot tell"
+# Of q, which say nothing of systems that are not found to differ.
+FOUND = "difference found"
+NOT_FOUND = "not found"
+# More swaps for q take minutes; fewer may be needed, since several small p make each q smaller.
+MOST_SWAPS = 20_000
 
 
 def together(
@@ -33,6 +42,7 @@ def together(
     samples: int,
     seed: int,
     over_seeds: bool = True,
+    fdr: bool = False,
 ) -> list[list[dict[str, Any]]]:
     """Compare pairs of systems that are printed together, corrected for all of them.
 
@@ -47,14 +57,18 @@ def together(
             them.
         seed: Of the swaps.
         over_seeds: Whether two systems with several seeds are tested over seeds and images.
+        fdr: Whether p are corrected to q.
 
     Returns:
         The contrast of each pair of each pool.
     """
     pools = [pairs for pairs in pools if pairs]
     recalls = [_statistics(pairs[0][0])[:-1] for pairs in pools]
-    if over_seeds and any(len(a) > 1 and len(b) > 1 for pairs in pools for a, b in pairs):
-        tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
+    tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
+    if fdr:
+        wanted = enough_samples(samples, math.ceil(yekutieli_factor(tests)))
+        samples = max(samples, min(wanted, MOST_SWAPS))
+    elif over_seeds and any(len(a) > 1 and len(b) > 1 for pairs in pools for a, b in pairs):
         samples = enough_samples(samples, tests)
     tested = [_tested(pairs, samples, seed, over_seeds) for pairs in pools]
     contrasts = []
@@ -63,7 +77,7 @@ def together(
             [_contrast(*pair, tests) for pair, tests in zip(pairs, of_pool.tests, strict=True)]
         )
     for statistics in (recalls, [[RSUM]] * len(pools)):
-        family = correct(tested, statistics, samples, seed)
+        family = correct(tested, statistics, samples, seed, fdr)
         corrected = iter(family.corrected)
         for of_pool, names, of_contrasts in zip(tested, statistics, contrasts, strict=True):
             for tests_of_pair, contrast in zip(of_pool.tests, of_contrasts, strict=True):
@@ -100,7 +114,7 @@ def compared(contrast: Contrast) -> list[Statistic]:
 
 
 def corrected_by(contrast: Contrast) -> str:
-    """What the recalls of a contrast are corrected by, `MAX_T` or `HOLM`."""
+    """What the recalls of a contrast are corrected by, `MAX_T`, `HOLM` or `FDR`."""
     recall = compared(contrast)[0]
     return str(at(contrast, recall)["adjusted_by"])
 
@@ -120,7 +134,7 @@ def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: st
         needs = test.evidence.needs(corrected.level)
     row["adjusted"] = corrected.p
     row["adjusted_by"] = by
-    row["verdict"] = _verdict(row["difference"], needs)
+    row["verdict"] = _verdict(row["difference"], needs, by)
     row["needs"] = needs
 
 
@@ -184,10 +198,15 @@ def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
     return sum(run[name] for run in runs) / len(runs)
 
 
-def _verdict(difference: float, needs: Mapping[str, int | None] | None) -> str:
-    """In words: higher, lower, or "cannot tell; 3,500 images would suffice"."""
+def _verdict(difference: float, needs: Mapping[str, int | None] | None, by: str | None) -> str:
+    """In words: higher, lower, or "cannot tell; 3,500 images would suffice"; by q, "difference
+    found" or "not found; 3,500 images would suffice".
+    """
     if needs is not None:
-        return f"{CANNOT_TELL}; {sufficient(needs)} would suffice"
+        unknown = NOT_FOUND if by == FDR else CANNOT_TELL
+        return f"{unknown}; {sufficient(needs)} would suffice"
+    if by == FDR:
+        return FOUND
     if difference > 0:
         return "higher"
     return "lower"
@@ -210,15 +229,35 @@ def in_letters(contrasts: Sequence[Contrast]) -> list[str]:
     Systems share a letter exactly if they do not differ significantly; `a` is that of the
     largest RSUM.
     """
+    rows = _sums(contrasts)
+    means = [rows[0, 1]["a"]]
+    for (first, _), row in rows.items():
+        if first == 0:
+            means.append(row["b"])
+    different = {pair for pair, row in rows.items() if row["adjusted"] < LEVEL}
+    return letters(means, different)
+
+
+def in_ranks(contrasts: Sequence[Contrast]) -> list[tuple[int, int]]:
+    """The best and the worst rank of each system by RSUM, likewise; see `rank_intervals`."""
+    rows = _sums(contrasts)
+    count = 1 + max(second for _, second in rows)
+    difference = np.zeros((count, count))
+    adjusted = np.ones((count, count))
+    for (first, second), row in rows.items():
+        difference[first, second] = row["difference"]
+        difference[second, first] = -row["difference"]
+        adjusted[[first, second], [second, first]] = row["adjusted"]
+    found = rank_intervals(difference, adjusted)
+    return list(zip(found.best.tolist(), found.worst.tolist(), strict=True))
+
+
+def _sums(contrasts: Sequence[Contrast]) -> dict[tuple[int, int], Mapping[str, Any]]:
+    """The rows of RSUM, by the places of the two systems."""
     systems = 2
     while systems * (systems - 1) // 2 < len(contrasts):
         systems += 1
-    pairs = combinations(range(systems), 2)
     rows = {}
-    for pair, contrast in zip(pairs, contrasts, strict=True):
+    for pair, contrast in zip(combinations(range(systems), 2), contrasts, strict=True):
         rows[pair] = contrast[RSUM.metric]
-    means = [rows[0, 1]["a"]]
-    for system in range(1, systems):
-        means.append(rows[0, system]["b"])
-    different = {pair for pair, row in rows.items() if row["adjusted"] < LEVEL}
-    return letters(means, different)
+    return rows

@@ -22,23 +22,27 @@ from pipeline.foundation.evaluation.statistics.all_pairs import (
 from pipeline.foundation.evaluation.statistics.significance import (
     Comparison,
     Hits,
+    benjamini_yekutieli,
     compare_hits,
     enough_samples,
     holm,
     holm_factors,
     mean_of_runs,
+    yekutieli_factor,
 )
 
-# What p is corrected by: `step_down`, or `holm` where a test of the family is over seeds.
+# What p is corrected by: `step_down`, or `holm` where a test of the family is over seeds;
+# `benjamini_yekutieli` where q are asked for.
 MAX_T = "maxT"
 HOLM = "Holm"
+FDR = "Benjamini-Yekutieli"
 
 
 class Correction(NamedTuple):
     """The corrected p of a family, in the order of its tests, and what they are corrected by."""
 
     corrected: Sequence[Corrected]
-    by: str | None  # `MAX_T`, `HOLM`; None for one test by itself
+    by: str | None  # `MAX_T`, `HOLM`, `FDR`; None for one test by itself
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def correct(
     statistics: Sequence[Sequence[Statistic]],
     samples: int,
     seed: int,
+    fdr: bool = False,
 ) -> Correction:
     """Correct the p of all pairs of all pools, by some statistics, for each other.
 
@@ -95,6 +100,8 @@ def correct(
         statistics: Of each pool, those that belong to the family.
         samples: How many swaps are drawn.
         seed: Of the swaps.
+        fdr: Whether the share of false ones among the differences is kept small, not the chance of
+            one or more: p become q.
 
     Returns:
         The corrected p of each statistic of each pair of each pool, in this order.
@@ -103,6 +110,8 @@ def correct(
     for pool, names in zip(pools, statistics, strict=True):
         for of_pair in pool.tests:
             tests += [of_pair[name] for name in names]
+    if fdr:
+        return Correction(_by_fdr([test.p for test in tests]), FDR)
     if len(tests) < 2:
         return Correction([Corrected(test.p, LEVEL) for test in tests], None)
     if any(test.over_seeds for test in tests):
@@ -127,6 +136,14 @@ def by_holm(chances: Sequence[float]) -> list[Corrected]:
     """Correct p by Holm, whatever the tests are."""
     corrected = zip(holm(chances), holm_factors(chances), strict=True)
     return [Corrected(p, LEVEL / factor) for p, factor in corrected]
+
+
+def _by_fdr(chances: Sequence[float]) -> list[Corrected]:
+    """The q of tests, and below which p one more of them would be found."""
+    q = benjamini_yekutieli(chances)
+    found = sum(each < LEVEL for each in q)
+    level = LEVEL * min(found + 1, len(q)) / yekutieli_factor(len(q))
+    return [Corrected(each, level) for each in q]
 
 
 def adjusted(
