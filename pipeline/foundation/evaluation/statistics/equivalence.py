@@ -1,0 +1,351 @@
+"""Whether two systems are equal within a margin: two one-sided tests, each at 5 %.
+
+They are equal within it if the 90 % interval of their difference is inside. A difference that is
+not significant shows no equality: too few images do not show one either.
+
+Over images the interval is that of a bootstrap-t. Random swaps, which test whether there is a
+difference, are not used: they would need differences that are symmetric about the margin, and the
+differences of R@1 are -1, 0 and 1.
+
+A claim is about one statistic of one pair, and is not corrected for others. That all of several
+are equal needs no correction either, since each of them has to be shown (an intersection-union
+test); that some of many are equal is false more often than in 5 % of cases.
+
+Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 1987; Efron and Tibshirani, An
+    Introduction to the Bootstrap, 1993, chapter 12.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
+from pipeline.foundation.evaluation.retrieval import Floats, Ids
+from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
+from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.foundation.evaluation.statistics.power import (
+    MOST_IMAGES,
+    MOST_SEEDS,
+    Needs,
+    OverSeeds,
+    least,
+)
+from pipeline.foundation.evaluation.statistics.welch import welch
+from pipeline.foundation.evaluation.statistics.wilson import UNSEEN, Interval, effective
+from pipeline.foundation.parts.errors import InputError
+
+# Of the interval that has to be inside the margin, so that each of the two tests has 5 %.
+CONFIDENCE = 0.9
+ONE_SIDED = (1 + CONFIDENCE) / 2
+# Test sets that are drawn from the images; of how many images together at once.
+DRAWS = 2000
+IMAGES_AT_ONCE = 1 << 20
+# To so many digits images are compared, and ends given: sums of images in another order are equal.
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class Equality:
+    """Whether one statistic of two systems is equal within a margin."""
+
+    margin: float  # in percent; for RSUM, of the sum of percentages
+    interval: Interval  # the second minus the first
+    # How many images, or seeds of both, would show the equality of systems that do not differ, with
+    # a power of 0.8; None where it is shown.
+    needs: Needs | None
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the interval is inside the margin."""
+        return _is_inside(self.interval, self.margin)
+
+
+def check_margin(margin: float) -> None:
+    """Check a margin of equality."""
+    if not math.isfinite(margin) or margin <= 0:
+        raise InputError(f"expected a margin above 0 in percent points, received {margin}")
+
+
+def margins(margin: float, recalls: int = 2 * len(RECALLS)) -> Floats:
+    """The margin of each of `STATISTICS`: that of RSUM is as many times a recall's as it has
+    recalls, for it is their sum.
+    """
+    check_margin(margin)
+    return np.array([margin] * 2 * len(RECALLS) + [recalls * margin])
+
+
+def over_images(
+    minus: Sequence[FoldHits], margin: float, seed: int = 0, draws: int = DRAWS
+) -> dict[Statistic, Equality]:
+    """Test whether two runs are equal within a margin for other images.
+
+    Args:
+        minus: The second system's hits minus the first one's, each fold.
+        margin: Of a recall, in percent points.
+        seed: Of the draws.
+        draws: How many test sets are drawn.
+
+    Returns:
+        The equality of each of `STATISTICS`. It does not depend on the order of images, and turns
+        with its sign where the systems change places.
+
+    Raises:
+        InputError: For a margin that is not above 0.
+    """
+    changes = _Changes.of(minus)
+    low, high = _bootstrap_t(minus, changes.unit, seed, draws)
+    needs = [_OverImages(changes, at) for at in range(len(STATISTICS))]
+    return _tested(minus, changes, margin, low, high, needs)
+
+
+def over_seeds(
+    minus: Sequence[FoldHits],
+    low: Floats,
+    high: Floats,
+    evidence: Sequence[OverSeeds],
+    margin: float,
+) -> dict[Statistic, Equality]:
+    """Test whether two recipes are equal within a margin for other seeds and other images: a
+    bootstrap over images would not cover seeds.
+
+    Args:
+        minus: The second recipe's hits minus the first one's, each a mean over its seeds.
+        low: The lower ends that `difference_over_seeds` gives for the confidence `CONFIDENCE`, [7].
+        high: The upper ends.
+        evidence: Of each of `STATISTICS`.
+        margin: Of a recall, in percent points.
+
+    Returns:
+        The equality of each of `STATISTICS`.
+
+    Raises:
+        InputError: For a margin that is not above 0.
+    """
+    changes = _Changes.of(minus)
+    needs = [_OverSeeds(changes, at, each) for at, each in enumerate(evidence)]
+    return _tested(minus, changes, margin, low, high, needs)
+
+
+def _tested(
+    minus: Sequence[FoldHits],
+    changes: "_Changes",
+    margin: float,
+    low: Floats,
+    high: Floats,
+    needs: "Sequence[_OverImages | _OverSeeds]",
+) -> dict[Statistic, Equality]:
+    """Whether intervals, widened for images that were not seen, are inside the margins."""
+    limits = margins(margin, changes.recalls).tolist()
+    gaps = image_hits.statistics(minus).tolist()
+    low, high = changes.wider(low, high)
+    found = {}
+    for at, name in enumerate(STATISTICS):
+        interval = Interval(gaps[at], float(low[at]), float(high[at]), CONFIDENCE)
+        needed = None
+        if not _is_inside(interval, limits[at]):
+            needed = needs[at].needs(limits[at])
+        found[name] = Equality(limits[at], interval, needed)
+    return found
+
+
+def _is_inside(interval: Interval, margin: float) -> bool:
+    return -margin < interval.low and interval.high < margin
+
+
+def _bootstrap_t(
+    minus: Sequence[FoldHits], unit: Floats, seed: int, draws: int
+) -> tuple[Floats, Floats]:
+    """The ends of the interval by a bootstrap-t: float64 [7] each.
+
+    Images are drawn whole, so that all statistics have the same ones. Each drawn test set has a
+    difference from the measured one over its own standard error. Each standard error has one query
+    more, whose part is the unit, or it would be 0 where no image that differs is drawn.
+    """
+    gaps = image_hits.statistics(minus)
+    values, counts, direction = _in_one_direction(image_hits.contributions(minus))
+    error = np.sqrt(_variance(values, counts) + unit**2)
+    sizes = []
+    for drawn in _draws(counts, seed, draws):
+        means = drawn @ values / counts.sum()
+        sizes.append(means / np.sqrt(_variance(values, drawn) + unit**2))
+    ascending = np.sort(np.concatenate(sizes), axis=0)
+    beyond = max(1, math.floor((1 - ONE_SIDED) * (draws + 1) + 1e-9))
+    lower = -ascending[-beyond] * error
+    upper = -ascending[beyond - 1] * error
+    if direction == 0:  # as often above as below
+        half = (upper - lower) / 2
+        return gaps - half, gaps + half
+    ends = np.sort([direction * lower, direction * upper], axis=0)
+    return gaps + ends[0], gaps + ends[1]
+
+
+def _variance(values: Floats, counts: Floats) -> Floats:
+    """The variance of the mean of values [G, 7], each as often as counts [..., G] say."""
+    images = counts.sum(-1, keepdims=True)
+    means = counts @ values / images
+    squares = counts @ values**2 / images
+    return np.maximum(squares - means**2, 0) / np.maximum(images - 1, 1)
+
+
+def _draws(counts: Floats, seed: int, draws: int) -> Iterator[Floats]:
+    """Draw as many images as there are, again and again: how often each value was drawn, float64
+    [D, G], until D is draws in all.
+    """
+    generator = np.random.default_rng(seed)
+    images = int(counts.sum())
+    value_of_image = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    most = max(1, IMAGES_AT_ONCE // images)
+    for start in range(0, draws, most):
+        count = min(most, draws - start)
+        drawn = value_of_image[generator.integers(0, images, (count, images))]
+        drawn += len(counts) * np.arange(count)[:, None]
+        of_all = np.bincount(drawn.ravel(), minlength=count * len(counts))
+        yield of_all.reshape(count, -1).astype(np.float64)
+
+
+def _in_one_direction(contributions: Floats) -> tuple[Floats, Floats, int]:
+    """Take the same one of a difference and its opposite, whichever is given, in any order of
+    images.
+
+    Returns the different values of images [G, 7], how many images have each [G], and -1 if they
+    are the opposite, 0 if both are the same, otherwise 1.
+    """
+    tables = {}
+    for direction in (1, -1):
+        rounded = (direction * contributions).round(DIGITS) + 0.0  # -0.0 becomes 0.0
+        tables[direction] = np.unique(rounded, axis=0, return_counts=True)
+    keys = {}
+    for direction, (values, counts) in tables.items():
+        keys[direction] = values.tobytes() + counts.tobytes()
+    direction = min(keys, key=keys.__getitem__)
+    values, counts = tables[direction]
+    if keys[1] == keys[-1]:
+        direction = 0
+    return values, counts.astype(np.float64), direction
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """How many independent queries would carry as much information as the images, and how many of
+    them one of the systems alone finds, for each statistic: float64 [7] each.
+    """
+
+    images: int
+    recalls: int  # how many RSUM has
+    worth: Floats  # their number
+    unit: Floats  # the part of one in the statistic
+    better: Floats  # those that the second alone finds
+    worse: Floats  # those that the first alone finds
+
+    @classmethod
+    def of(cls, minus: Sequence[FoldHits]) -> "_Changes":
+        """Count them as `with_unseen` does."""
+        directions = np.any([fold.queries.sum(0) > 0 for fold in minus], axis=0)
+        recalls = len(RECALLS) * int(directions.sum())
+        most = MOST.copy()
+        most[-1] = 100.0 * recalls
+        values = image_hits.parts(minus) / most
+        squares = ((image_hits.contributions(minus) / most) ** 2).sum(0)
+        better = np.maximum(values, 0).mean(0)
+        worse = np.maximum(-values, 0).mean(0)
+        variance = better + worse - (better - worse) ** 2
+        worth = effective(variance, squares, len(values))
+        return cls(len(values), recalls, worth, most / worth, worth * better, worth * worse)
+
+    def wider(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Widen intervals for images that the test set does not have.
+
+        Where few images differ, test sets that are drawn from them say little of others. So each
+        end is at least as far as that of Clopper and Pearson for counts of rare queries: as if one
+        more had changed in its direction, with the skewness of such counts. Where none of N queries
+        changed, it is at 3.2 / N.
+
+        Source: Clopper and Pearson, Biometrika 1934; the quantile: Cornish and Fisher, Revue de
+            l'Institut International de Statistique 1938.
+        """
+        t = quantile(max(self.images - 1, 1), ONE_SIDED)
+        gap = self.better - self.worse
+        changed = self.better + self.worse + 1
+        half = t * np.sqrt(changed)
+        upper = gap + 1 + half + (t * t - 1) / 3 * (gap + 1) / changed
+        lower = gap - 1 - half + (t * t - 1) / 3 * (gap - 1) / changed
+        most = self.unit * self.worth
+        wide_low = np.minimum(low, self.unit * lower)
+        wide_high = np.maximum(high, self.unit * upper)
+        ends = np.clip([wide_low, wide_high], -most, most).round(DIGITS)
+        return ends[0], ends[1]
+
+    def changed(self, at: int, images: int) -> float:
+        """How many queries would change on so many images; a tenth more here than were seen."""
+        here = float(self.better[at] + self.worse[at]) + UNSEEN
+        return here * images / self.images
+
+    def half(self, at: int, images: int) -> float:
+        """How far an interval around 0 would reach on so many images, as `wider` has it."""
+        z = NormalDist().inv_cdf(ONE_SIDED)
+        changed = self.changed(at, images) + 1
+        queries = 1 + z * math.sqrt(changed) + (z * z - 1) / 3 / changed
+        return queries * self.unit_on(at, images)
+
+    def unit_on(self, at: int, images: int) -> float:
+        """The unit on so many images."""
+        return float(self.unit[at]) * self.images / images
+
+
+@dataclass(frozen=True)
+class _OverImages:
+    """What equality needs of two runs that do not differ, if as many of their queries change."""
+
+    changes: _Changes
+    at: int
+
+    def needs(self, margin: float) -> Needs:
+        """The number of images, by the normal distribution."""
+
+        def power(images: int) -> float:
+            changed = self.changes.changed(self.at, images)
+            error = math.sqrt(changed) * self.changes.unit_on(self.at, images)
+            return _chance_within((margin - self.changes.half(self.at, images)) / error)
+
+        return {"images": least(power, 2, MOST_IMAGES)}
+
+
+@dataclass(frozen=True)
+class _OverSeeds:
+    """What equality needs of two recipes that do not differ, if their seeds spread as much."""
+
+    changes: _Changes
+    at: int
+    evidence: OverSeeds
+
+    def needs(self, margin: float) -> Needs:
+        """The number of seeds of each recipe, and the number of images with these seeds, that would
+        each be enough.
+        """
+
+        def power_of_seeds(seeds: int) -> float:
+            return self._power(np.array([seeds, seeds]), self.evidence.images, margin)
+
+        def power_of_images(images: int) -> float:
+            return self._power(self.evidence.seeds, images, margin)
+
+        return {
+            "seeds": least(power_of_seeds, 2, MOST_SEEDS),
+            "images": least(power_of_images, 2, MOST_IMAGES),
+        }
+
+    def _power(self, seeds: Ids, images: int, margin: float) -> float:
+        parts = self.evidence.parts(seeds, images)[:, None]
+        error, freedom, _ = welch(np.zeros(1), parts, [images - 1, *(seeds - 1)])
+        half = float(quantiles(freedom, ONE_SIDED)[0] * error[0])
+        half = max(half, self.changes.half(self.at, images))
+        return _chance_within((margin - half) / float(error[0]))
+
+
+def _chance_within(size: float) -> float:
+    """The chance that a normal value is not farther from 0."""
+    return 2 * NormalDist().cdf(size) - 1
