@@ -96,8 +96,8 @@ def over_images(
     Raises:
         InputError: For a margin that is not above 0.
     """
-    changes = _Changes.of(minus)
-    low, high = _bootstrap_t(minus, changes.unit, seed, draws)
+    changes = Changes.of(minus)
+    low, high = bootstrap_t(minus, changes.unit, seed, draws)
     needs = [_OverImages(changes, at) for at in range(len(STATISTICS))]
     return _tested(minus, changes, margin, low, high, needs)
 
@@ -125,14 +125,14 @@ def over_seeds(
     Raises:
         InputError: For a margin that is not above 0.
     """
-    changes = _Changes.of(minus)
+    changes = Changes.of(minus)
     needs = [_OverSeeds(changes, at, each) for at, each in enumerate(evidence)]
     return _tested(minus, changes, margin, low, high, needs)
 
 
 def _tested(
     minus: Sequence[FoldHits],
-    changes: "_Changes",
+    changes: "Changes",
     margin: float,
     low: Floats,
     high: Floats,
@@ -156,8 +156,8 @@ def _is_inside(interval: Interval, margin: float) -> bool:
     return -margin < interval.low and interval.high < margin
 
 
-def _bootstrap_t(
-    minus: Sequence[FoldHits], unit: Floats, seed: int, draws: int
+def bootstrap_t(
+    minus: Sequence[FoldHits], unit: Floats, seed: int = 0, draws: int = DRAWS
 ) -> tuple[Floats, Floats]:
     """The ends of the interval by a bootstrap-t: float64 [7] each.
 
@@ -229,7 +229,7 @@ def _in_one_direction(contributions: Floats) -> tuple[Floats, Floats, int]:
 
 
 @dataclass(frozen=True)
-class _Changes:
+class Changes:
     """How many independent queries would carry as much information as the images, and how many of
     them one of the systems alone finds, for each statistic: float64 [7] each.
     """
@@ -242,7 +242,7 @@ class _Changes:
     worse: Floats  # those that the first alone finds
 
     @classmethod
-    def of(cls, minus: Sequence[FoldHits]) -> "_Changes":
+    def of(cls, minus: Sequence[FoldHits]) -> "Changes":
         """Count them as `with_unseen` does."""
         directions = np.any([fold.queries.sum(0) > 0 for fold in minus], axis=0)
         recalls = len(RECALLS) * int(directions.sum())
@@ -300,7 +300,7 @@ class _Changes:
 class _OverImages:
     """What equality needs of two runs that do not differ, if as many of their queries change."""
 
-    changes: _Changes
+    changes: Changes
     at: int
 
     def needs(self, margin: float) -> Needs:
@@ -318,7 +318,7 @@ class _OverImages:
 class _OverSeeds:
     """What equality needs of two recipes that do not differ, if their seeds spread as much."""
 
-    changes: _Changes
+    changes: Changes
     at: int
     evidence: OverSeeds
 
