@@ -1,0 +1,155 @@
+"""Equality of two systems within a margin, by hand and by what nothing may change."""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.evaluation.statistics.equivalence import (
+    Changes,
+    bootstrap_t,
+    margins,
+    over_images,
+)
+from pipeline.foundation.evaluation.statistics.image_hits import FoldHits, contributions
+from pipeline.foundation.parts.errors import InputError
+
+CAPTIONS = 5
+
+
+def folds(differences: np.ndarray) -> list[FoldHits]:
+    """The difference in hits of each image, [N, 6]."""
+    queries = np.tile([1, CAPTIONS], (len(differences), 1))
+    return [FoldHits(differences.astype(float), queries)]
+
+
+def changed(images: int, generator: np.random.Generator, share: float = 0.1) -> np.ndarray:
+    """Systems that do not differ: as many queries are gained as lost."""
+    drawn = generator.random((images, 6))
+    signs = (drawn < share / 2) * 1 - (drawn > 1 - share / 2)
+    sizes = np.hstack([np.ones((images, 3)), generator.integers(1, 6, (images, 3))])
+    return np.asarray(signs * sizes)
+
+
+def ends(found: dict) -> np.ndarray:
+    return np.array([[each.interval.low, each.interval.high] for each in found.values()])
+
+
+@pytest.mark.specification
+def test_the_bootstrap_is_that_of_all_test_sets_of_five_images(rng: np.random.Generator) -> None:
+    """By hand: the t-statistics of all 3,125 ways to draw five of five images, each with one query
+    more in its standard error.
+    """
+    minus = folds(rng.uniform(-1, 1, (5, 6)))
+    unit = np.arange(20.0, 27.0)
+    low, high = bootstrap_t(minus, unit, draws=40_000)
+    values = contributions(minus)
+    gaps = np.array([100 * minus[0].hits[:, at].sum() / (5, 25)[at // 3] for at in range(6)])
+    sizes = []
+    for drawn in product(range(5), repeat=5):
+        of_set = values[list(drawn)]
+        sizes.append(of_set.mean(0) / np.sqrt(of_set.var(0, ddof=1) / 5 + unit**2))
+    error = np.sqrt(values.var(0, ddof=1) / 5 + unit**2)
+    by_hand = np.quantile(sizes, [0.95, 0.05], axis=0)
+    by_hand = np.append(gaps, gaps.sum()) - by_hand * error
+    np.testing.assert_allclose([low, high], by_hand, atol=0.02 * error.max())
+
+
+def test_for_images_that_were_not_seen_an_end_is_that_of_clopper_and_pearson() -> None:
+    """Of 400 images k gained one query and none lost any."""
+    for gained in range(12):
+        differences = np.zeros((400, 6))
+        differences[:gained, 0] = 1
+        exact = 100 * stats.beta.ppf(0.95, gained + 1, 400 - gained)
+        nothing = np.zeros(7)
+        _, high = Changes.of(folds(differences)).wider(nothing, nothing)
+        assert exact <= high[0] < 1.09 * exact
+
+
+def test_of_few_images_that_change_wholly_the_bootstrap_knows_the_skewness(
+    rng: np.random.Generator,
+) -> None:
+    """Many images gain or lose one caption of twenty, one gains all: an end for independent queries
+    is too near.
+    """
+    gained = np.where(rng.random(200) < 0.5, 1, -1) * (rng.random(200) < 0.5)
+    gained[:4] = 20
+    queries = np.tile([1, 20], (200, 1))
+    hits = np.zeros((200, 6))
+    hits[:, 3] = gained
+    minus = [FoldHits(hits, queries)]
+    found = over_images(minus, 1)[STATISTICS[3]].interval
+    alone = Changes.of(minus).wider(np.full(7, found.value), np.full(7, found.value))
+    assert found.high > alone[1][3] + 0.1
+    assert found.low == alone[0][3]
+
+
+def test_neither_the_order_of_images_nor_which_system_is_first_matters(
+    rng: np.random.Generator,
+) -> None:
+    for images in (7, 60):
+        differences = changed(images, rng, 0.5)
+        found = ends(over_images(folds(differences), 0.5))
+        shuffled = ends(over_images(folds(rng.permutation(differences)), 0.5))
+        swapped = ends(over_images(folds(-differences), 0.5))
+        np.testing.assert_array_equal(shuffled, found)
+        np.testing.assert_array_equal(-swapped[:, ::-1], found)
+    both = np.concatenate([differences, -differences])
+    symmetric = ends(over_images(folds(both), 0.5))
+    np.testing.assert_array_equal(symmetric[:, 0], -symmetric[:, 1])
+
+
+def test_twenty_images_that_agree_show_no_equality_and_seven_hundred_do() -> None:
+    few = over_images(folds(np.zeros((20, 6))), 0.5)
+    assert not any(each.is_shown for each in few.values())
+    needs = [(each.needs or {}).get("images") or 0 for each in few.values()]
+    assert min(needs) > 700
+    many = over_images(folds(np.zeros((700, 6))), 0.5)
+    assert all(each.is_shown and each.needs is None for each in many.values())
+    assert {each.margin for each in many.values()} == {0.5, 3.0}
+
+
+def test_a_difference_is_not_equal_within_less_and_any_is_within_enough(
+    rng: np.random.Generator,
+) -> None:
+    """Where lists rank one direction, RSUM has three recalls."""
+    differences = changed(300, rng)
+    differences[:60, 0] = 1.0
+    found = over_images(folds(differences), 15)[STATISTICS[0]]
+    assert found.interval.value > 15
+    assert not found.is_shown
+    assert all(each.is_shown for each in over_images(folds(differences), 101).values())
+    differences[:, 3:] = 0
+    one = [FoldHits(differences, np.tile([1, 0], (300, 1)))]
+    assert over_images(one, 0.5)[STATISTICS[-1]].margin == 1.5
+
+
+@pytest.mark.specification
+def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) -> None:
+    measured = over_images(folds(changed(100, rng)), 2)
+    for at in (3, 6):
+        needs = measured[STATISTICS[at]].needs
+        assert needs is not None
+        images = needs["images"]
+        assert images is not None
+        shown = 0
+        for _ in range(100):
+            drawn = over_images(folds(changed(images, rng)), 2, draws=200)
+            shown += drawn[STATISTICS[at]].is_shown
+        assert 65 <= shown <= 95
+
+
+def test_no_number_of_images_shows_a_margin_that_is_too_small(rng: np.random.Generator) -> None:
+    tiny = over_images(folds(changed(100, rng)), 1e-4)
+    assert {each.needs["images"] for each in tiny.values() if each.needs} == {None}
+
+
+@pytest.mark.parametrize("margin", [0.0, -1.0, math.nan, math.inf])
+def test_a_margin_is_above_zero(margin: float) -> None:
+    with pytest.raises(InputError, match="a margin above 0"):
+        margins(margin)
