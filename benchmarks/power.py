@@ -18,11 +18,16 @@ import numpy as np
 from benchmarks import numbers
 from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
 from pipeline.foundation.evaluation.retrieval import Floats
-from pipeline.foundation.evaluation.statistics import chances, holm, image_hits, letters
+from pipeline.foundation.evaluation.statistics import (
+    LEVEL,
+    adjusted,
+    holm,
+    image_hits,
+    letters,
+)
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
 from pipeline.foundation.evaluation.statistics.significance import (
-    LEVEL,
     difference_of_runs,
     difference_over_seeds,
 )
@@ -155,8 +160,9 @@ def parted_over_images(systems: int, images: int, sets: int) -> float:
             ).astype(np.float64)
             for _ in range(systems)
         ]
-        p = chances([[[FoldHits(each, queries)]] for each in hits], SWAPS, number)[:, :, -1]
-        parted += _parted(p, [float(each.sum()) for each in hits])
+        of_systems = [[[FoldHits(each, queries)]] for each in hits]
+        corrected = adjusted(of_systems, SWAPS, number)[:, :, -1]
+        parted += _parted(corrected, [float(each.sum()) for each in hits])
     return 100 * parted / sets
 
 
@@ -170,19 +176,27 @@ def parted_over_seeds(systems: int, seeds: int, spread: float, sets: int) -> flo
     return 100 * float(
         np.mean(
             [
-                _parted(p[:, :, case], [float(each.values[:, case].mean()) for each in every])
+                _parted(
+                    _by_holm(p[:, :, case]), [float(each.values[:, case].mean()) for each in every]
+                )
                 for case in range(sets)
             ]
         )
     )
 
 
-def _parted(p: Floats, values: list[float]) -> bool:
-    pairs = [*combinations(range(len(values)), 2)]
-    corrected = holm([float(p[pair]) for pair in pairs])
-    groups = letters(
-        values, {pair for pair, each in zip(pairs, corrected, strict=True) if each < LEVEL}
-    )
+def _by_holm(p: Floats) -> Floats:
+    """The corrected p of every two systems, above the diagonal."""
+    above = np.triu_indices(len(p), 1)
+    corrected = np.ones(p.shape)
+    corrected[above] = holm(p[above].tolist())
+    return corrected
+
+
+def _parted(corrected: Floats, values: list[float]) -> bool:
+    """Whether not all share a letter."""
+    pairs = combinations(range(len(values)), 2)
+    groups = letters(values, {pair for pair in pairs if corrected[pair] < LEVEL})
     return not set.intersection(*map(set, groups))
 
 

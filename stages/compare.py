@@ -220,10 +220,10 @@ def _contrasts(alike: Alike, settings: Settings) -> list[list[dict[str, Any]]]:
     pairs = [list(combinations(groups, 2)) for groups in alike.ranked]
     # One test for all: by two, it would depend on a system's number of seeds what is significant.
     over_seeds = all(len(of_system) > 1 for of_system in chain(*alike.ranked))
-    rows = iter(contrast.together([*chain(*pairs)], how.resamples, how.seed, over_seeds))
     contrasts = []
-    for view, pairs_of_view in zip(alike.views, pairs, strict=True):
-        contrasts.append([next(rows) | view.label for _ in pairs_of_view])
+    together = contrast.together(pairs, how.resamples, how.seed, over_seeds)
+    for view, rows in zip(alike.views, together, strict=True):
+        contrasts.append([row | view.label for row in rows])
     return contrasts
 
 

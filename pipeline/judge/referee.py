@@ -117,7 +117,7 @@ def compare(
     second_runs = list(map(measured, seeds_of(second)))
     first_metrics = [run.metrics for run in first_runs]
     second_metrics = [run.metrics for run in second_runs]
-    values = contrast.together([(first_metrics, second_metrics)], samples, seed)
+    (values,) = contrast.together([[(first_metrics, second_metrics)]], samples, seed)
     text = compared.to_text(["first", "second"], [values])
     reference, *others = [*first_runs, *second_runs]
     notes: list[str] = []

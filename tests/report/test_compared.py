@@ -108,7 +108,7 @@ def test_two_short_names_head_their_columns_and_long_ones_have_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "said"), [("maxT", "for all recalls (step-down maxT)"), ("Holm", "compared (Holm)")]
+    ("by", "said"), [("maxT", "compared (step-down maxT)"), ("Holm", "compared (Holm)")]
 )
 def test_what_p_is_corrected_by_is_said_below_the_table(by: str, said: str) -> None:
     found = contrast(40.0, 50.0)

@@ -39,7 +39,7 @@ def scores(noise: float, seed: int) -> np.ndarray:
 def pool(groups: Sequence[Sequence[np.ndarray]], protocol: str = "all") -> compared.ComparedPool:
     ranked = [[evaluate(each, OWNER, protocol) for each in group] for group in groups]
     pairs = [(a, b) for at, a in enumerate(ranked) for b in ranked[at + 1 :]]
-    return compared.ComparedPool(ranked, contrast.together(pairs, 200, 0))
+    return compared.ComparedPool(ranked, *contrast.together([pairs], 1000, 0))
 
 
 def hits(matrix: np.ndarray, way: str, k: int) -> float:

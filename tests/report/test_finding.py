@@ -11,8 +11,7 @@ import pytest
 from invented import system
 
 from pipeline.foundation.evaluation.metrics import RSUM, Metrics, evaluate
-from pipeline.foundation.evaluation.statistics import ImageHits, compare, contrast, holm, pack
-from pipeline.judge.tables.bold import swaps_of
+from pipeline.foundation.evaluation.statistics import ImageHits, compare, contrast, pack
 from pipeline.judge.tables.table import Cell
 from pipeline.run.provenance import results
 from pipeline.run.report import page
@@ -76,12 +75,12 @@ ON = "the test split of the sample of rendered scenes"
 CASES = {
     "the first is better than all others": (
         [(A, 0), (B, 20), (C, 40)],
-        f"{A} reaches RSUM 600.0 on {ON}, 200.0 more than {B} (p\u00a0<\u00a00.003, corrected for 3 pairs)",
+        f"{A} reaches RSUM 600.0 on {ON}, 200.0 more than {B} (p\u00a0<\u00a00.001, corrected for 3 pairs)",
     ),
     "the first is better than the last alone": (
         [(A, 1), (B, 2), (C, 40)],
         f"{A} reaches RSUM 590.0 on {ON}, 10.0 more than {B}, which is not significant (p\u00a0=\u00a01), and "
-        f"390.0 more than {C}, which is (p\u00a0<\u00a00.003; both p corrected for 3 pairs)",
+        f"390.0 more than {C}, which is (p\u00a0<\u00a00.001; both p corrected for 3 pairs)",
     ),
     "nothing differs": (
         [(A, 0), (B, 1), (C, 2)],
@@ -143,7 +142,7 @@ def test_a_pair_is_what_compare_says_of_it() -> None:
     assert not first.is_significant
     assert tested[A, C].is_significant
     of_pairs = [([metrics[worse]], [metrics[better]]) for better, worse in places]
-    for place, of_pair in zip(places, contrast.together(of_pairs, 1000, 0), strict=True):
+    for place, of_pair in zip(places, *contrast.together([of_pairs], 1000, 0), strict=True):
         for key in ("difference", "interval", "p", "adjusted"):
             assert tested[place].row[key] == pytest.approx(of_pair["RSUM"][key]), (place, key)
 
@@ -178,22 +177,23 @@ def test_further_pairs_are_tested_as_compare_does_and_say_what_corrects_them() -
         assert systems.corrected_for([systems.Effect("", "all", cell, parts)]) == sentence
         known = in_table[: len(table)]
         others = [pair for pair in asked if pair not in known and pair[::-1] not in known]
-        samples = swaps_of(len(known) + len(others))
-        tested = [compare(metrics[a], metrics[b], swaps_of(3))[RSUM] for a, b in known]
-        tested += [compare(metrics[a], metrics[b], samples)[RSUM] for a, b in others]
-        chances = [each.p for each in tested]
-        corrected = [*holm(chances[: len(known)]), *holm(chances)[len(known) :]]
+        family = [([metrics[a]], [metrics[b]]) for a, b in [*known, *others]]
+        tested = [compare(*pair)[RSUM] for pair in family]
+        corrected = []
+        for pairs_of_family, start in ((family[: len(known)], 0), (family, len(known))):
+            for contrasts in contrast.together([pairs_of_family], 1000, 0):
+                corrected += [each["RSUM"]["adjusted"] for each in contrasts[start:]]
         expected = dict(zip([*known, *others], zip(tested, corrected, strict=True), strict=True))
         for (a, b), difference in zip(asked, differences, strict=True):
             sign = 1
             if (a, b) not in expected:
                 sign = -1
-            of_pair, holm_of_pair = expected[(a, b)[::sign]]
+            of_pair, adjusted = expected[(a, b)[::sign]]
             interval = [sign * of_pair.difference.low, sign * of_pair.difference.high][::sign]
             assert difference.row["difference"] == sign * of_pair.difference.value
             assert difference.row["interval"] == interval
             assert difference.row["p"] == of_pair.p
-            assert difference.holm == holm_of_pair
+            assert difference.corrected.p == adjusted
 
 
 def test_systems_of_several_seeds_are_compared_over_seeds() -> None:

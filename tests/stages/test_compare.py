@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from scored import score
 from pipeline.foundation.evaluation import retrieval
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
-from pipeline.foundation.evaluation.statistics import compare, holm, power
+from pipeline.foundation.evaluation.statistics import compare, contrast, power
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import layout
@@ -124,11 +125,9 @@ def test_two_or_more_seeds_are_judged_with_their_spread(pipeline: Any) -> None:
 def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     before, after = metrics(score("region", noise=3)), metrics(score("grid", noise=2))
     rows = compared(pipeline, REGION, GRID)[0]
-    tested = compare(before, after)
-    for name in STATISTICS[:-1]:
-        corrected = tested[name].within_pair
-        assert corrected is not None
-        assert at(rows, name)["adjusted"] == corrected.p
+    ((expected,),) = contrast.together([[([before], [after])]], 1000, 0)
+    for name in STATISTICS:
+        assert at(rows, name)["adjusted"] == at(expected, name)["adjusted"]
     assert rows["RSUM"]["adjusted"] == rows["RSUM"]["p"]
 
 
@@ -144,7 +143,9 @@ def test_every_pair_of_several_systems(pipeline: Any) -> None:
     alone = compared(pipeline, names[0], names[2])[0]["RSUM"]
     of_itself = [key for key in alone if not key.startswith("adjusted")]
     assert [sums[1][key] for key in of_itself] == [alone[key] for key in of_itself]
-    assert [row["adjusted"] for row in sums] == holm([row["p"] for row in sums])
+    of_pairs = [*combinations([[run] for run in runs], 2)]
+    expected = contrast.together([of_pairs], 1000, 0)
+    assert [row["adjusted"] for row in sums] == [each["RSUM"]["adjusted"] for each in expected[0]]
     for output in ([], ["--markdown"]):
         lines = pipeline("compare", *names, *output)[1].splitlines()
         for title, row in zip(("2 − 1", "3 − 1", "3 − 2"), sums, strict=True):
@@ -253,18 +254,6 @@ def test_explanations_are_printed_where_they_are_asked_for(pipeline: Any) -> Non
     assert " ".join(plain.split()).endswith("More: --explain.")
     assert "Trained again" in " ".join(explained.split())
     assert "four of five cases" in " ".join(explained.split())
-
-
-def test_as_many_swaps_are_drawn_as_the_correction_needs(pipeline: Any) -> None:
-    names = [
-        metrics(score(feature, noise=noise)) and f"vse2ad-{feature}-bigru-s0"
-        for feature, noise in (("region", 6.0), ("grid", 2.0), ("patch", 0.1))
-    ]
-    pairs = compared(pipeline, *names, "-S", "evaluate.resamples=9")
-    recalls = [at(pair, name) for pair in pairs for name in STATISTICS[:-1]]
-    assert (
-        min(row["adjusted"] for row in recalls) < 0.1
-    )  # of twelve images; with nine swaps each would be 1
 
 
 def test_the_arrays_of_a_store_are_opened_to_be_checked_and_to_be_read_alone(

@@ -114,7 +114,7 @@ def test_a_test_draws_as_often_and_by_the_seed_that_it_is_asked_for() -> None:
     measured = [[metrics.evaluate(scores, owner)] for scores in (first, second)]
     found = {}
     for samples, seed in ((50, 1), (50, 2), (300, 2)):
-        (expected,) = contrast.together([(measured[0], measured[1])], samples, seed)
+        ((expected,),) = contrast.together([[(measured[0], measured[1])]], samples, seed)
         judged = pipeline.compare(first, second, samples=samples, seed=seed)
         assert judged["RSUM"] == expected["RSUM"]
         found[samples, seed] = judged["RSUM"]["p"]

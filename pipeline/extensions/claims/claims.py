@@ -135,7 +135,7 @@ def to_markdown(tested: Sequence[Tested], measured_on: str, failed: Sequence[str
         "seeds",
         "difference of RSUM",
         "p",
-        "Holm",
+        "adj. p",
         "",
     )
     table = markdown.rows(grid(headings, {"": rows}, texts=2))
@@ -162,7 +162,7 @@ def to_text(tested: Sequence[Tested], measured_on: str, failed: Sequence[str] = 
         claim = f"{count}  {test.claim.claim}: {outcome} ({'; '.join(known)})"
         lines.append(wrapped(claim))
     if rows:
-        headings = ("RSUM", "worse", "better", "difference", "p", "Holm")
+        headings = ("RSUM", "worse", "better", "difference", "p", "adj. p")
         lines += ["", *text.to_text(grid(headings, {"": rows}))]
     notes = map(wrapped, _notes(tested, measured_on, failed))
     return "\n".join([*lines, "", *notes])
@@ -182,7 +182,7 @@ def _notes(tested: Sequence[Tested], measured_on: str, failed: Sequence[str]) ->
         units = " or over ".join(sorted(over))
         notes.append(
             f"Brackets: 95 % intervals over {units}; ±: standard deviation over "
-            "seeds, which are counted for both systems; Holm: p corrected for all claims of the table. A "
+            "seeds, which are counted for both systems; adj. p: p corrected for all claims of the table. A "
             f"claim holds here if its difference is above 0 with a corrected p below {LEVEL}. Cannot tell: "
             "the difference is not significant; with so many images, or seeds of each system, one of this size "
             "would be with a power of 0.8."

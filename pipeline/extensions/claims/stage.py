@@ -164,8 +164,8 @@ def _test(
         if claim.better in measured and claim.worse in measured:
             pairs[place] = (measured[claim.worse], measured[claim.better])
     testing = settings.evaluate
-    contrasts = contrast.together([*pairs.values()], testing.resamples, testing.seed)
-    contrast_of = dict(zip(pairs, contrasts, strict=True))
+    contrasts = contrast.together([[*pairs.values()]], testing.resamples, testing.seed)
+    contrast_of = dict(zip(pairs, chain(*contrasts), strict=True))
     tested = []
     for place, claim in enumerate(known):
         published = claims.published_difference(claim.published)

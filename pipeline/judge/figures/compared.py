@@ -25,9 +25,9 @@ from pipeline.foundation.evaluation.metrics.base import (
 from pipeline.foundation.evaluation.metrics.kinds import Hit
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Direction
-from pipeline.foundation.evaluation.statistics import contrast as contrasting
+from pipeline.foundation.evaluation.statistics import contrast as contrasting, families
+from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL
 from pipeline.foundation.evaluation.statistics.contrast import Contrast
-from pipeline.foundation.evaluation.statistics.significance import LEVEL
 from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
 from pipeline.foundation.files import regular
 from pipeline.foundation.parts.errors import InputError
@@ -63,8 +63,8 @@ NUMBERS = (
 )
 # What p is corrected by, as the caption says it.
 CORRECTED = {
-    contrasting.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, recalls among recalls",
-    contrasting.MAX_T: "the step-down maxT correction of recalls for each other; RSUM is one test by itself",
+    families.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, recalls among recalls",
+    families.MAX_T: "the step-down maxT correction for all that is compared, RSUM among RSUMs, recalls among recalls",
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.

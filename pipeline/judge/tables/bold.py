@@ -15,22 +15,21 @@ from pipeline.foundation.evaluation.retrieval.ranks import Floats
 from pipeline.foundation.evaluation.statistics import (
     LEVEL,
     ImageHits,
-    chances,
-    enough_samples,
-    holm,
+    adjusted,
     letters,
 )
 
-# The least number of random swaps of a test, as `evaluate.resamples` is by default; more where Holm
-# needs them.
+# The least number of random swaps of a test, as `evaluate.resamples` is by default.
 SWAPS = 1000
-MOST_SWAPS = 20_000  # those of `pipeline compare` for 13 systems
 OF_A_COLUMN = "the best of a column"
 OVER_IMAGES = "paired randomisation test over images"
 AVERAGED = f"one {OVER_IMAGES} for all rows, several seeds averaged query by query"
 OVER_SEEDS = "Welch's test over seeds and images"
 WITH_SINGLE_RUNS = f"{OVER_SEEDS}; of single runs, which are never bold, {OVER_IMAGES}"
-DECIDED = "two-sided, 5 %, corrected by Holm for all pairs of the column"
+# What corrects the p of tests over images, and of those over seeds.
+BY_MAX_T = "step-down maxT"
+BY_HOLM = "Holm"
+DECIDED = "two-sided, 5 %, corrected for all pairs of the column"
 NO_BOLD = "No bold where that is all of them, and where there is one row."
 PUBLISHED = (
     "Published rows are compared among themselves alone: bold is the best as printed, untested."
@@ -102,7 +101,7 @@ class Emphasis:
     """
 
     def __init__(self) -> None:
-        self._chances: dict[tuple[bool, tuple[tuple[str, ...], ...]], Floats] = {}
+        self._adjusted: dict[tuple[bool, tuple[tuple[str, ...], ...]], Floats] = {}
         # How columns were tested, in words.
         self._tests_used: set[str] = set()
         # Whether columns with bold numbers were tested.
@@ -166,21 +165,16 @@ class Emphasis:
         differ = set()
         if pairs:
             over_seeds = all(len(each.runs) > 1 for each in testable.values() if each.competes)
-            p_values = self._of(distinct, len(pairs), over_seeds)[:, :, statistic]
-            corrected = holm([float(p_values[pair]) for pair in pairs])
-            differ = {pair for pair, p in zip(pairs, corrected, strict=True) if p < LEVEL}
+            corrected = self._of(distinct, over_seeds)[:, :, statistic]
+            differ = {pair for pair in pairs if corrected[pair] < LEVEL}
         return ColumnTests(systems, numbers, differ)
 
-    def _of(
-        self, systems: Mapping[tuple[str, ...], TestedColumn], tests: int, over_seeds: bool
-    ) -> Floats:
-        """The p of every two systems, by as many swaps as Holm's correction of so many tests
-        needs.
-        """
+    def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], over_seeds: bool) -> Floats:
+        """The corrected p of every two systems."""
         key = (over_seeds, tuple(systems))
-        if key not in self._chances:
+        if key not in self._adjusted:
             runs = [[run.folds for run in system.runs] for system in systems.values()]
-            self._chances[key] = chances(runs, swaps_of(tests), over_seeds=over_seeds)
+            self._adjusted[key] = adjusted(runs, SWAPS, over_seeds=over_seeds)
         have_seeds = [len(system.runs) > 1 for system in systems.values()]
         if not any(have_seeds):
             self._tests_used.add(OVER_IMAGES)
@@ -190,13 +184,20 @@ class Emphasis:
             self._tests_used.add(OVER_SEEDS)
         else:
             self._tests_used.add(WITH_SINGLE_RUNS)
-        return self._chances[key]
+        return self._adjusted[key]
 
     @property
     def _test(self) -> str:
         """How columns were tested, in words."""
-        how = "; in other columns ".join(sorted(self._tests_used))
-        return f"{how or OVER_IMAGES}, {DECIDED}"
+        used = sorted(self._tests_used or {OVER_IMAGES})
+        corrections = set()
+        for each in used:
+            correction = BY_MAX_T
+            if OVER_SEEDS in each:
+                correction = BY_HOLM
+            corrections.add(correction)
+        how = "; in other columns ".join(used)
+        return f"{how}, {DECIDED} ({' or '.join(sorted(corrections))})"
 
     def lettered(self) -> str:
         """The caption's sentence on letters."""
@@ -227,14 +228,6 @@ class Emphasis:
         if has_published:
             sentences.append(PUBLISHED)
         return " ".join(sentences)
-
-
-def swaps_of(tests: int) -> int:
-    """How many random swaps test a column: as many as `pipeline compare` draws of the same systems,
-    so that both decide alike; of many systems no more than Holm's correction needs.
-    """
-    of_compare = enough_samples(SWAPS, (len(STATISTICS) - 1) * tests)
-    return enough_samples(min(of_compare, MOST_SWAPS), tests)
 
 
 def _best_as_printed(numbers: Mapping[int, Decimal], less_is_better: bool) -> set[int]:

@@ -13,14 +13,13 @@ from typing import Any
 
 from pipeline.foundation.evaluation.metrics.base import TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import (
-    HOLM,
-    MAX_T,
     Contrast,
     compared,
     corrected_by,
     in_letters,
     sufficient,
 )
+from pipeline.foundation.evaluation.statistics.families import HOLM, MAX_T
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import evaluated, latex, markdown, text
@@ -43,13 +42,13 @@ ADJUSTED = {
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adj. p: p of a recall corrected for the other recalls (step-down maxT: the same swaps of whole images "
-        "test all of them); RSUM is one test by itself. ±: standard deviation over seeds."
+        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls (step-down "
+        "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
 }
 ADJUSTED_BRIEFLY = {
     HOLM: "Adj. p: p corrected for all that is compared (Holm).",
-    MAX_T: "Adj. p: p corrected for all recalls (step-down maxT).",
+    MAX_T: "Adj. p: p corrected for all that is compared (step-down maxT).",
 }
 WOULD_SUFFICE = (
     "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "

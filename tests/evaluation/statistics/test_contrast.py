@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
-from pipeline.foundation.evaluation.statistics import Interval, contrast
+from pipeline.foundation.evaluation.statistics import Interval, families
 from pipeline.foundation.evaluation.statistics.contrast import in_letters, sufficient, together
 from pipeline.foundation.evaluation.statistics.power import OverSeeds
 from pipeline.foundation.evaluation.statistics.significance import Comparison
@@ -44,8 +44,11 @@ def test_a_is_the_letter_of_the_largest_sum_wherever_its_system_stands() -> None
     assert in_letters(contrasts) == ["b", "a", "a", "b"]
 
 
-class Evidence:
+class Evidence(OverSeeds):
     """Needs more images the smaller the level is."""
+
+    def __init__(self) -> None:
+        pass
 
     def needs(self, level: float) -> dict[str, int | None]:
         return {"images": round(1 / level)}
@@ -64,13 +67,14 @@ def test_sums_are_corrected_among_sums_recalls_among_recalls_and_verdicts_follow
     def compared(*_: object, **__: object) -> dict[object, Comparison]:
         tests = zip(STATISTICS, *next(pending), strict=True)
         return {
-            name: Comparison(Interval(float(gap), -9, 9, 0.95), p, 0.001, Evidence())  # type: ignore[arg-type]
+            name: Comparison(Interval(float(gap), -9, 9, 0.95), p, 0.001, Evidence())
             for name, p, gap in tests
         }
 
-    monkeypatch.setattr(contrast, "compare", compared)
+    monkeypatch.setattr(families, "compare_hits", compared)
     runs = [evaluate(np.eye(2), np.arange(2))]
-    found = together([(runs, runs), (runs, runs)], 1000, 0)
+    ((first,), (second,)) = together([[(runs, runs)], [(runs, runs)]], 1000, 0)
+    found = [first, second]
     recalls = sorted(p for of_pair in chances for p in of_pair[:-1])
     for family, count in ((recalls, 12), ([0.03, 0.2], 2)):
         largest = 0.0
@@ -100,7 +104,7 @@ def test_each_side_has_its_own_seeds_means_and_spread(monkeypatch: pytest.Monkey
     generator = np.random.default_rng(0)
     owner = np.arange(12)
     runs = [evaluate(generator.random((12, 12)), owner) for _ in range(5)]
-    (found,) = together([(runs[:2], runs[2:])], 20, 0)
+    ((found,),) = together([[(runs[:2], runs[2:])]], 20, 0)
     assert found["seeds"] == {"a": 2, "b": 3}
     assert found["over"] == ["images", "seeds"]
     for side, of_side in (("a", runs[:2]), ("b", runs[2:])):

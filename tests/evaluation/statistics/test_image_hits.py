@@ -21,9 +21,6 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.relevance import Positives
 from pipeline.foundation.evaluation.statistics import (
     ImageHits,
-    chances,
-    compare,
-    enough_samples,
     pack,
 )
 from pipeline.foundation.evaluation.statistics.image_hits import gather
@@ -122,21 +119,3 @@ def test_the_digest_tells_other_images_captions_answers_and_rules() -> None:
 def test_what_cannot_be_read_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="run `pipeline evaluate` again"):
         assert ImageHits(packed(system(1.5, 0)) | damage).folds
-
-
-@pytest.mark.parametrize("folds", [1, 4])
-def test_every_two_of_several_have_the_p_of_compare(folds: int) -> None:
-    """Of single runs and of several seeds."""
-    runs = [system(noise, seed, folds=folds) for seed, noise in enumerate((1.5, 1.5, 1.0, 1.1, 1))]
-    systems = [runs[:1], runs[1:2], runs[1:3], runs[3:]]
-    hits = [[ImageHits(packed(run)).folds for run in each] for each in systems]
-    found = chances(hits, 200, seed=3)
-    for a, first in enumerate(systems):
-        for b, second in enumerate(systems):
-            compared = compare(first, second, 200, seed=3)
-            np.testing.assert_allclose(found[a, b], [each.p for each in compared.values()])
-
-
-def test_there_are_swaps_enough_for_holm() -> None:
-    assert enough_samples(1000, 3) == 1000
-    assert 100 / (1 + enough_samples(1000, 100)) < 0.05

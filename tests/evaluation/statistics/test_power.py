@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from pipeline.foundation.evaluation.statistics import power
-from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
+from pipeline.foundation.evaluation.statistics.power import (
+    LEAST_SIMULATED,
+    OverImages,
+    OverSeeds,
+)
 from pipeline.foundation.evaluation.statistics.welch import Runs
 
 
@@ -52,6 +58,18 @@ def test_a_smaller_difference_and_a_smaller_level_need_more_images() -> None:
     ]
     assert numbers == sorted(numbers)
     assert numbers[2] == pytest.approx(25 * numbers[0], rel=0.1)
+
+
+def test_below_the_least_simulated_level_the_number_goes_on_as_above_it() -> None:
+    """And it does not depend on how many swaps the test draws, as p is corrected for many tests."""
+    values = np.repeat([-100.0, 0.0, 100.0], [250, 4400, 350])
+    above = OverImages(values, 10**6).needs(1.01 * LEAST_SIMULATED)["images"]
+    below = OverImages(values, 1000).needs(0.99 * LEAST_SIMULATED)["images"]
+    assert above is not None
+    assert below == pytest.approx(above, rel=0.03)
+    critical = NormalDist().inv_cdf(1 - 1e-6 / 2) + NormalDist().inv_cdf(0.8)
+    by_hand = (critical / values.mean()) ** 2 * (values**2).mean()
+    assert OverImages(values, 1000).needs(1e-6)["images"] == pytest.approx(by_hand, rel=0.03)
 
 
 def test_too_few_swaps_for_the_level_have_no_power() -> None:

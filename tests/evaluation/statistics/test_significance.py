@@ -4,20 +4,29 @@ known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from scipy import stats
 from sorting import noisy_pairs
 
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
-from pipeline.foundation.evaluation.statistics import compare, contrast, deviations, significance
+from pipeline.foundation.evaluation.statistics import (
+    adjusted,
+    compare,
+    contrast,
+    deviations,
+    holm,
+    significance,
+)
+from pipeline.foundation.evaluation.statistics.families import ComparedPairs
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.significance import (
-    chances,
+    Hits,
     difference_of_runs,
     difference_over_seeds,
 )
@@ -97,7 +106,7 @@ def test_p_and_interval_are_those_of_all_swaps(rng: np.random.Generator) -> None
     queries = rng.integers(1, 6, (12, 2))
     hits = rng.integers(-np.repeat(queries, 3, 1), np.repeat(queries, 3, 1) + 1).astype(float)
     folds = [FoldHits(hits[:5], queries[:5]), FoldHits(hits[5:], queries[5:])]
-    low, high, p, _ = difference_of_runs(folds, 40_000, 9 * MOST, 0.8, 0)
+    low, high, p = difference_of_runs(folds, 40_000, 9 * MOST, 0.8, 0)
     signs = np.array([*product([1, -1], repeat=12)])
 
     def of_all(common: float) -> np.ndarray:
@@ -123,7 +132,7 @@ def test_p_and_interval_are_those_of_all_swaps(rng: np.random.Generator) -> None
 def test_p_of_two_systems_depends_on_neither_the_others_nor_the_order_of_rows(
     folds: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor on how many pairs are tested at once."""
+    """Nor on whether swaps are kept for the next pair."""
     before, after = [], []
     hard = rng.normal(size=(60, 1, 1))
     for _ in range(4):
@@ -133,14 +142,45 @@ def test_p_of_two_systems_depends_on_neither_the_others_nor_the_order_of_rows(
         before.append([[FoldHits(every.hits[rows], every.queries[rows]) for rows in parts]])
         parts = np.split(np.arange(60)[::-1], folds)
         after.append([[FoldHits(every.hits[rows], every.queries[rows]) for rows in parts]])
-    p = chances(before, 300)
-    assert np.array_equal(chances(after, 300), p)
-    assert np.array_equal(chances(before[::-1], 300), p[::-1, ::-1])
-    assert np.array_equal(chances(before[1:3], 300), p[1:3, 1:3])
-    for pairs in (1, 2, 5):
-        monkeypatch.setattr(significance, "PAIRS_AT_ONCE", pairs)
-        assert np.array_equal(chances(before, 300), p)
+
+    def p_of_pairs(systems: Sequence[Hits]) -> list[list[float]]:
+        pairs = ComparedPairs.of([*combinations(systems, 2)], 300, 0)
+        return [[each.p for each in of_pair.values()] for of_pair in pairs.tests]
+
+    p = p_of_pairs(before)
+    assert p_of_pairs(after) == p
+    assert sorted(p_of_pairs(before[::-1])) == sorted(p)
+    assert p_of_pairs(before[1:3]) == [p[3]]
+    monkeypatch.setattr(significance, "MOST_KEPT", 0)
+    assert p_of_pairs(before) == p
     assert len(np.unique(p)) > 20
+
+
+@pytest.mark.parametrize("over_seeds", [False, True])
+def test_corrected_p_of_every_two_are_a_family_of_each_statistic(over_seeds: bool) -> None:
+    """By Holm of their own p where two systems with several seeds are tested over seeds."""
+    rng = np.random.default_rng(0)
+    systems = []
+    for better, seeds in ((0.0, 1), (0.0, 2), (0.6, 2)):
+        runs = []
+        for _ in range(seeds):
+            found = rng.normal(size=(50, 6, 5)) + better > 0
+            runs.append([FoldHits(found.sum(2).astype(float), np.full((50, 2), 5))])
+        systems.append(runs)
+    found = adjusted(systems, 2000, over_seeds=over_seeds)
+    places = [*combinations(range(3), 2)]
+    pairs = [(systems[first], systems[second]) for first, second in places]
+    tests = ComparedPairs.of(pairs, 2000, 0, over_seeds).tests
+    for at, name in enumerate(STATISTICS):
+        own = [of_pair[name].p for of_pair in tests]
+        of_statistic = [float(found[place][at]) for place in places]
+        assert of_statistic == [found[place[::-1]][at] for place in places]
+        if over_seeds:
+            assert of_statistic == holm(own)
+        else:
+            assert max(np.subtract(of_statistic, holm(own))) < 0.05
+            assert max(np.subtract(own, of_statistic)) < 0.05
+    assert found[0, 2, -1] < 0.05 < found[0, 1, -1]
 
 
 def test_a_direction_without_queries_does_not_differ() -> None:
@@ -148,7 +188,7 @@ def test_a_direction_without_queries_does_not_differ() -> None:
     hits = np.zeros((30, 6))
     hits[:9, 3:] = 1
     folds = [FoldHits(hits, np.tile([0, 1], (30, 1)))]
-    low, high, p, _ = difference_of_runs(folds, 199, MOST, 0.95, 0)
+    low, high, p = difference_of_runs(folds, 199, MOST, 0.95, 0)
     assert (p[:3] == 1).all()
     assert (low[:3] <= 0).all()
     assert (high[:3] >= 0).all()
@@ -171,7 +211,7 @@ def test_a_difference_in_folds_is_as_certain_as_all_their_images() -> None:
         for folds in (1, 4)
     ]
     whole, folds, again = (
-        contrast.together([pair], 500, seed)[0]["t2i"]["R@1"]["interval"]
+        contrast.together([[pair]], 500, seed)[0][0]["t2i"]["R@1"]["interval"]
         for *pair, seed in ((runs[0], runs[2], 0), (runs[1], runs[3], 0), (runs[1], runs[3], 1))
     )
     assert folds[1] - folds[0] == pytest.approx(whole[1] - whole[0], rel=0.3)

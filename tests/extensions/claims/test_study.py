@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +14,8 @@ import forged
 import pytest
 
 from pipeline.extensions.claims import claims, stage
-from pipeline.foundation.evaluation.statistics import contrast
+from pipeline.foundation.evaluation.statistics import contrast, families
+from pipeline.foundation.evaluation.statistics.all_pairs import Corrected
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.make.training.divergence import Diverged
@@ -125,24 +125,20 @@ def test_a_head_whose_training_fails_is_left_out_and_named(
 def test_ps_are_corrected_for_all_claims(
     project: Path, pipeline: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compare = contrast.compare
-
-    def with_p(
-        *arguments: Any, **options: Any
-    ) -> Any:  # four images alone give a p of 1, which no correction changes
-        return {
-            name: replace(each, p=0.03) for name, each in compare(*arguments, **options).items()
-        }
+    def with_p(*_: Any) -> families.Correction:
+        """Four images alone give a p of 1, which no correction changes."""
+        corrected = Corrected(0.06, 0.03)
+        return families.Correction([corrected] * 12, families.MAX_T)
 
     first = LOADED(Path())[0]
     monkeypatch.setattr(claims, "load", lambda root: [first, first])
-    monkeypatch.setattr(contrast, "compare", with_p)
+    monkeypatch.setattr(contrast, "correct", with_p)
     code, _, err = pipeline("lab", "study", *TINY)
     assert code == 0, err
     found = json.loads((project / "results" / "claims.json").read_text())
     assert [each["measured"]["RSUM"]["adjusted"] for each in found] == [0.06, 0.06]
     assert [each["verdict"].partition(";")[0] for each in found] == ["cannot tell", "cannot tell"]
-    assert "| 0.03 | 0.06 | cannot tell; " in (project / "results" / "claims.md").read_text()
+    assert "| 0.06 | cannot tell; " in (project / "results" / "claims.md").read_text()
 
 
 def test_without_training_each_system_is_measured_with_the_seeds_that_it_has(

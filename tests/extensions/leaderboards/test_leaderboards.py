@@ -694,7 +694,7 @@ def test_systems_of_one_direction_are_compared_in_it(encoded: Encoded, tmp_path:
         )
         system = open_system(str(path))
         metrics.append(measured.measure(system, "all", "expected", SETTINGS.evaluate).ranked[0][1])
-    (contrast,) = together([([metrics[0]], [metrics[1]])], 1000, 0)
+    ((contrast,),) = together([[([metrics[0]], [metrics[1]])]], 1000, 0)
     assert contrast["i2t"] is None
     row = contrast["t2i"]["R@1"]
     difference = 100 * np.subtract(np.mean(hits[1]), np.mean(hits[0]))

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from pipeline.foundation.parts import lazy
 
 if TYPE_CHECKING:
+    from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL
+    from pipeline.foundation.evaluation.statistics.families import adjusted
     from pipeline.foundation.evaluation.statistics.image_hits import ImageHits, pack
     from pipeline.foundation.evaluation.statistics.intervals import interval, intervals
     from pipeline.foundation.evaluation.statistics.letters import LETTERS, letters
     from pipeline.foundation.evaluation.statistics.significance import (
-        LEVEL,
-        chances,
         compare,
         deviations,
         enough_samples,

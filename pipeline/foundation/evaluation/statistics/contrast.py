@@ -9,63 +9,81 @@ from typing import Any, TypeAlias
 from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statistic, at, nested
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics import noise
+from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL, Corrected
+from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
 from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.significance import (
-    LEVEL,
     Comparison,
-    Corrected,
-    compare,
+    Hits,
+    check_same_queries,
     deviations,
     enough_samples,
-    holm,
-    holm_factors,
+    hits_of,
 )
 
+# A system's runs, one or several that differ in their seed.
+Runs: TypeAlias = Sequence[Metrics]
 # One of those that `together` gives, with what the caller adds: split, language.
 Contrast: TypeAlias = Mapping[str, Any]
-# A row of a contrast, and its test.
-_Test: TypeAlias = tuple[dict[str, Any], Comparison]
 CANNOT_TELL = "cannot tell"
-# What a row's p is corrected by: `step_down`, for the other recalls of its pair, or `holm`, for all
-# that is compared; None where it is one test by itself.
-MAX_T = "maxT"
-HOLM = "Holm"
 
 
 def together(
-    pairs: Sequence[tuple[Sequence[Metrics], Sequence[Metrics]]],
+    pools: Sequence[Sequence[tuple[Runs, Runs]]],
     samples: int,
     seed: int,
     over_seeds: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[list[dict[str, Any]]]:
     """Compare pairs of systems that are printed together, corrected for all of them.
 
-    RSUMs are one family, recalls another. The recalls of one pair that is tested over images are
-    corrected by `step_down`; those of several pairs, and of one over seeds, by `holm`. Where a
-    difference is not significant after correction, its row has what it needs: how many images, or
-    seeds of both systems, would make one of this size significant with a power of 0.8, if the other
-    tests have the same order. samples: the least number of swaps of a test; more are drawn where
-    Holm's correction needs them. over_seeds: whether two systems with several seeds are tested over
-    seeds and images.
+    RSUMs are one family, recalls another, see `correct`. Where a difference is not significant
+    after correction, its row has what it needs: how many images, or seeds of both systems, would
+    make one of this size significant with a power of 0.8, if the other tests have the same order.
+
+    Args:
+        pools: Pairs of systems on the same images; one pool for each protocol or language.
+        samples: The least number of swaps of a test; more are drawn where Holm's correction needs
+            them.
+        seed: Of the swaps.
+        over_seeds: Whether two systems with several seeds are tested over seeds and images.
+
+    Returns:
+        The contrast of each pair of each pool.
     """
-    recalls = max((len(_statistics(a)) - 1 for a, _ in pairs), default=0)
-    samples = enough_samples(samples, recalls * len(pairs))
+    pools = [pairs for pairs in pools if pairs]
+    recalls = [_statistics(pairs[0][0])[:-1] for pairs in pools]
+    if over_seeds and any(len(a) > 1 and len(b) > 1 for pairs in pools for a, b in pairs):
+        tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
+        samples = enough_samples(samples, tests)
+    tested = [_tested(pairs, samples, seed, over_seeds) for pairs in pools]
     contrasts = []
-    of_recalls = []
-    of_sums = []
-    for a, b in pairs:
-        tested = compare(a, b, samples, seed=seed, over_seeds=over_seeds)
-        contrast = _contrast(a, b, tested)
-        contrasts.append(contrast)
-        tests = [(at(contrast, name), tested[name]) for name in compared(contrast)]
-        of_recalls += tests[:-1]
-        of_sums += tests[-1:]
-    if len(pairs) == 1 and all(test.within_pair for _, test in of_recalls):
-        _correct_within_pair(of_recalls)
-    else:
-        _correct_by_holm(of_recalls)
-    _correct_by_holm(of_sums)
+    for pairs, of_pool in zip(pools, tested, strict=True):
+        contrasts.append(
+            [_contrast(*pair, tests) for pair, tests in zip(pairs, of_pool.tests, strict=True)]
+        )
+    for statistics in (recalls, [[RSUM]] * len(pools)):
+        family = correct(tested, statistics, samples, seed)
+        corrected = iter(family.corrected)
+        for of_pool, names, of_contrasts in zip(tested, statistics, contrasts, strict=True):
+            for tests_of_pair, contrast in zip(of_pool.tests, of_contrasts, strict=True):
+                for name in names:
+                    row = at(contrast, name)
+                    _correct(row, tests_of_pair[name], next(corrected), family.by)
     return contrasts
+
+
+def _tested(
+    pairs: Sequence[tuple[Runs, Runs]], samples: int, seed: int, over_seeds: bool
+) -> ComparedPairs:
+    """The tests of pairs of one pool, the hits of each system counted once."""
+    hits: dict[int, Hits] = {}
+    reference = pairs[0][0][:1]
+    for system in [system for pair in pairs for system in pair]:
+        if id(system) not in hits:
+            check_same_queries([*reference, *system])
+            hits[id(system)] = hits_of(system)
+    of_pairs = [(hits[id(a)], hits[id(b)]) for a, b in pairs]
+    return ComparedPairs.of(of_pairs, samples, seed, over_seeds)
 
 
 def compared(contrast: Contrast) -> list[Statistic]:
@@ -88,22 +106,6 @@ def _statistics(runs: Sequence[Metrics]) -> list[Statistic]:
     return [name for name in STATISTICS if not name.direction or name.direction in known]
 
 
-def _correct_within_pair(recalls: Sequence[_Test]) -> None:
-    """Write the p of one pair's recalls, corrected for each other, and verdicts into their rows."""
-    for row, test in recalls:
-        assert test.within_pair is not None
-        _correct(row, test, test.within_pair, MAX_T)
-
-
-def _correct_by_holm(family: Sequence[_Test]) -> None:
-    """Write the p of a family's tests, corrected for each other, and verdicts into their rows."""
-    chances = [test.p for _, test in family]
-    by = HOLM if len(family) > 1 else None
-    corrections = zip(holm(chances), holm_factors(chances), strict=True)
-    for (row, test), (p, factor) in zip(family, corrections, strict=True):
-        _correct(row, test, Corrected(p, LEVEL / factor), by)
-
-
 def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: str | None) -> None:
     needs = None
     if corrected.p >= LEVEL:
@@ -114,9 +116,7 @@ def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: st
     row["needs"] = needs
 
 
-def _contrast(
-    a: Sequence[Metrics], b: Sequence[Metrics], tested: Mapping[Statistic, Comparison]
-) -> dict[str, Any]:
+def _contrast(a: Runs, b: Runs, tested: Mapping[Statistic, Comparison]) -> dict[str, Any]:
     spread_of_a = _spread(a)
     spread_of_b = _spread(b)
     limits: Mapping[Statistic, noise.Limit] = {}

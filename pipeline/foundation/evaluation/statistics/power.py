@@ -30,6 +30,8 @@ MOST_SEEDS = 1000
 # Simulated test sets for a number of images, and swaps of each.
 TEST_SETS = 3000
 SWAPS_OF_EACH = 4
+# The least level whose tests are simulated.
+LEAST_SIMULATED = 0.002
 CASES = 10_000  # simulated cases for a number of seeds
 # How many different values images may have; more of them, of captions with many ties, are rounded
 # to a grid.
@@ -59,13 +61,27 @@ class OverImages:
             return {"images": None}
         # The number of a normal test, and then that at which the simulated power would be right.
         images = (critical + sure) ** 2 * square / mean**2
+        power_of = self.power
+        if level < LEAST_SIMULATED:
+            power_of = self.normal_power
         for _ in range(2):
-            power = min(max(self.power(math.ceil(images), level), 0.01), 0.999)
+            power = min(max(power_of(math.ceil(images), level), 0.01), 0.999)
             reached = NormalDist().inv_cdf(power)
             images *= ((critical + sure) / (critical + reached)) ** 2
         if images > MOST_IMAGES:
             return {"images": None}
         return {"images": math.ceil(images)}
+
+    def normal_power(self, images: int, level: float) -> float:
+        """The same of a test whose p is a normal one: simulated swaps do not show how rare the
+        rarest are.
+        """
+        generator = np.random.default_rng(0)
+        mean = abs(self.values.mean()) * _stretch(self.values, generator)
+        expected = mean * math.sqrt(images) / math.sqrt((self.values**2).mean())
+        measured = expected + generator.standard_normal(TEST_SETS)
+        critical = NormalDist().inv_cdf(1 - level / 2)
+        return float((measured > critical).mean())
 
     def power(self, images: int, level: float) -> float:
         """The chance that p is below the level on test sets of so many images."""

@@ -7,9 +7,9 @@ runs are compared by random swaps of their results, image by image.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,7 @@ from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Sta
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS, ROUNDING
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
@@ -26,26 +27,15 @@ from pipeline.foundation.evaluation.statistics.welch import Runs, variances, wel
 from pipeline.foundation.evaluation.statistics.wilson import Interval, check_confidence, effective
 from pipeline.foundation.parts.errors import InputError, counted
 
+# The hits of a system's runs, each by fold, all of the same queries.
+Hits: TypeAlias = Sequence[Sequence[FoldHits]]
 Counts: TypeAlias = npt.NDArray[np.int32]
-# Two systems differ significantly if their corrected p is below this.
-LEVEL = 0.05
-# Differences that are closer to each other than this count as equal.
-ROUNDING = 1e-9
-# To so many digits an image's parts of two differences are compared.
-DIGITS = 9
 # Signs of images in swapped test sets that are drawn at once, so that they fit the processor's
 # cache; of how many test sets at most.
 SIGNS_AT_ONCE = 1 << 19
 SETS_AT_ONCE = 1 << 10
-PAIRS_AT_ONCE = 256  # pairs of systems in memory at once
-
-
-@dataclass(frozen=True)
-class Corrected:
-    """The p of a test that is one of several, corrected for the others."""
-
-    p: float
-    level: float  # what the test's own p has to be below for a corrected p below `LEVEL`
+# Swaps of so many images and test sets are kept for the next pair of systems.
+MOST_KEPT = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -59,9 +49,6 @@ class Comparison:
     # images, otherwise other images alone. Its `needs` says how many would make a difference of
     # this size significant.
     evidence: OverImages | OverSeeds
-    # What `step_down` gives for a recall among the recalls of its pair; None for RSUM, which is one
-    # test by itself, and over seeds, where nothing is swapped.
-    within_pair: "Corrected | None" = None
 
     @property
     def over_seeds(self) -> bool:
@@ -98,18 +85,26 @@ def compare(
     Raises:
         InputError: If the runs were not measured by one protocol on the same images and captions.
     """
-    before = _as_runs(first)
-    after = _as_runs(second)
-    for run in (*before[1:], *after):
-        _check_same_queries(before[0], run)
-    old = [image_hits.gather(run) for run in before]
-    new = [image_hits.gather(run) for run in after]
-    return compare_hits(old, new, samples, confidence, seed, over_seeds)
+    old = _as_runs(first)
+    new = _as_runs(second)
+    check_same_queries([*old, *new])
+    return compare_hits(hits_of(old), hits_of(new), samples, confidence, seed, over_seeds)
+
+
+def hits_of(runs: Sequence[Metrics]) -> Hits:
+    """The hits of a system's runs."""
+    return [image_hits.gather(run) for run in runs]
+
+
+def check_same_queries(runs: Sequence[Metrics]) -> None:
+    """Check that all were measured by one protocol on the same images and captions."""
+    for run in runs[1:]:
+        _check_same_queries(runs[0], run)
 
 
 def compare_hits(
-    old: Sequence[Sequence[FoldHits]],
-    new: Sequence[Sequence[FoldHits]],
+    old: Hits,
+    new: Hits,
     samples: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -119,29 +114,23 @@ def compare_hits(
     queries.
     """
     check_confidence(confidence)
-    minus = [b.minus(a) for a, b in zip(_mean(old), _mean(new), strict=True)]
+    minus = [b.minus(a) for a, b in zip(mean_of_runs(old), mean_of_runs(new), strict=True)]
     gaps = image_hits.statistics(minus)
     evidence: list[OverImages] | list[OverSeeds]
-    within_pair: list[Corrected] = []
     if over_seeds and len(old) > 1 and len(new) > 1:
         runs = (_runs(old), _runs(new))
         resolution = 0.0
         low, high, p = difference_over_seeds(*runs, MOST, confidence)
         evidence = OverSeeds.of(*runs, MOST)
     else:
-        low, high, p, within_pair = difference_of_runs(minus, samples, MOST, confidence, seed)
+        low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
         low, high = with_unseen(minus, low, high, confidence)
         evidence = [OverImages(values, samples) for values in image_hits.parts(minus).T]
         resolution = 1 / (1 + samples)
     comparisons = {}
     for at, name in enumerate(STATISTICS):
         difference = Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence)
-        corrected = None
-        if at < len(within_pair):
-            corrected = within_pair[at]
-        comparisons[name] = Comparison(
-            difference, float(p[at]), resolution, evidence[at], corrected
-        )
+        comparisons[name] = Comparison(difference, float(p[at]), resolution, evidence[at])
     return comparisons
 
 
@@ -151,14 +140,14 @@ def _as_runs(runs: Metrics | Sequence[Metrics]) -> list[Metrics]:
     return list(runs)
 
 
-def _runs(group: Sequence[Sequence[FoldHits]]) -> Runs:
+def _runs(group: Hits) -> Runs:
     return Runs(
         np.array([image_hits.statistics(run) for run in group]),
         np.array([image_hits.contributions(run) for run in group]),
     )
 
 
-def _mean(group: Sequence[Sequence[FoldHits]]) -> list[FoldHits]:
+def mean_of_runs(group: Hits) -> list[FoldHits]:
     """Average the hits over runs on the same queries, fold by fold."""
     means = []
     for folds in zip(*group, strict=True):
@@ -220,54 +209,6 @@ def holm_factors(chances: Sequence[float]) -> list[int]:
     return factors
 
 
-def chances(
-    systems: Sequence[Sequence[Sequence[FoldHits]]],
-    samples: int,
-    seed: int = 0,
-    over_seeds: bool = True,
-) -> Floats:
-    """The p of `compare_hits` for every two of M systems, each with its runs, float64 [M, M, 7].
-
-    samples: how many swaps are drawn, by the seed; the same for all pairs that are tested by them.
-    over_seeds: whether two systems with several seeds are tested over seeds and images.
-    """
-    count = len(systems)
-    p = np.ones((count, count, len(STATISTICS)))
-    by_swaps = []
-    for first, second in combinations(range(count), 2):
-        if over_seeds and len(systems[first]) > 1 and len(systems[second]) > 1:
-            runs = (_runs(systems[first]), _runs(systems[second]))
-            _, _, of_pair = difference_over_seeds(*runs, MOST, 1 - LEVEL)
-            p[first, second] = of_pair
-            p[second, first] = of_pair
-        else:
-            by_swaps.append((first, second))
-    of_systems = [image_hits.parts(_mean(runs)).T for runs in systems]
-    for start in range(0, len(by_swaps), PAIRS_AT_ONCE):
-        some = by_swaps[start : start + PAIRS_AT_ONCE]
-        differences = [of_systems[second] - of_systems[first] for first, second in some]
-        of_pairs = _p_of_all(differences, samples, seed)
-        for (first, second), of_pair in zip(some, of_pairs, strict=True):
-            p[first, second] = of_pair
-            p[second, first] = of_pair
-    return p
-
-
-def _p_of_all(differences: Sequence[Floats], samples: int, seed: int) -> Floats:
-    """The p of P pairs' differences, each [7, N] of its images, by the same swaps: [P, 7]."""
-    sums = []
-    for of_pair in differences:
-        ordered, order = _canonical(of_pair)
-        sums.append(_SignedSums(ordered[:, order]))
-    measured = [of_pair.mean(1) for of_pair in differences]
-    images = differences[0].shape[1]
-    as_large = np.zeros((len(differences), len(STATISTICS)))
-    for counts in _swaps(images, samples, seed):
-        for total, signed, difference in zip(as_large, sums, measured, strict=True):
-            total += _as_large(signed.means(counts), difference)
-    return _p(as_large, samples)
-
-
 def enough_samples(samples: int, tests: int) -> int:
     """The least number of swaps, from samples on, for a p below 0.05 after Holm's correction for
     these tests.
@@ -280,9 +221,9 @@ def enough_samples(samples: int, tests: int) -> int:
 
 def difference_of_runs(
     folds: Sequence[FoldHits], samples: int, most: Floats, confidence: float, seed: int
-) -> tuple[Floats, Floats, Floats, list[Corrected]]:
+) -> tuple[Floats, Floats, Floats]:
     """Estimate the difference of two runs for other images; variation over training seeds is not
-    covered: the ends of the intervals, p, and the recalls' p as `step_down` corrects them.
+    covered: the ends of the intervals, and p.
 
     `with_unseen` makes these intervals those of `compare`.
 
@@ -301,8 +242,6 @@ def difference_of_runs(
     measured = parts.mean(1)
     swapped, shares = _swapped(parts, weights, samples, seed)
     p = _p(_as_large(swapped.T, measured), samples)
-    recalls = slice(2 * len(RECALLS))
-    within_pair = step_down(parts[recalls], swapped[:, recalls])
     # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
     # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -316,11 +255,11 @@ def difference_of_runs(
     ends = np.where(np.abs(ends) < 1e-9, 0.0, ends)
     wanted = math.ceil((1 - confidence) * (1 + samples) - 1 - 1e-9)
     if wanted < 1:
-        return -most, most, p, within_pair
+        return -most, most, p
     ends = np.sort(direction * ends, axis=0)
     low = np.sort(ends[0], axis=0)[wanted - 1]
     high = np.sort(ends[1], axis=0)[-wanted]
-    return np.clip(low, -most, most), np.clip(high, -most, most), p, within_pair
+    return np.clip(low, -most, most), np.clip(high, -most, most), p
 
 
 def with_unseen(
@@ -365,50 +304,6 @@ def with_unseen(
     wide_low = np.where((low > 0) & (wide_low <= 0), low, wide_low)
     wide_high = np.where((high < 0) & (wide_high >= 0), high, wide_high)
     return wide_low, wide_high
-
-
-def step_down(parts: Floats, swapped: Floats) -> list[Corrected]:
-    """Correct the p of M statistics of one pair for each other, step-down maxT: the chance of one
-    or more false differences is at most 5 %, and statistics that go together cost less than by
-    Holm's correction; equal ones cost nothing.
-
-    The statistic with the largest size has the share of swaps in which the largest of all sizes
-    reaches its own; the next, that of all but the first; and so on, and no p is smaller than that
-    of a larger size. A size is the absolute difference over its standard deviation among swaps. A
-    t-statistic whose standard error is computed anew for each swap has the same order, and it is
-    one order for all statistics, since swaps leave the squares of the parts.
-
-    Args:
-        parts: Each image's part of the differences, whose means they are: float64 [M, N].
-        swapped: The differences after swaps of whole images, each swap the same images for all
-            statistics: float64 [S, M].
-
-    Returns:
-        The corrected p of each of the M statistics.
-
-    Source: Westfall and Young, Resampling-Based Multiple Testing, 1993.
-    """
-    samples, count = swapped.shape
-    deviation = np.sqrt((parts**2).sum(1)) / parts.shape[1]
-    # Where no image differs, the size is 0 in each swap.
-    deviation = np.where(deviation < ROUNDING, 1.0, deviation)
-    sizes = np.abs(parts.mean(1)) / deviation
-    # Rounded, so that the order of images does not decide which of two equal sizes is first.
-    order = np.argsort(-sizes.round(DIGITS), kind="stable")
-    own = (np.abs(swapped) / deviation)[:, order]
-    largest = np.maximum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
-    as_large = (largest >= sizes[order] - ROUNDING).sum(0)
-    p = np.maximum.accumulate(_p(as_large, samples))
-    # So many swaps may be as large for a corrected p below the level.
-    most = max(0, math.ceil(LEVEL * (1 + samples) - 1 - ROUNDING) - 1)
-    critical = -np.sort(-largest, axis=0)[most]
-    beyond = (own > critical + ROUNDING).sum(0)
-    # Few swaps, or differences of few images, show the level roughly; it is never below Holm's.
-    levels = np.clip((2 + beyond) / (1 + samples), LEVEL / np.arange(count, 0, -1), LEVEL)
-    corrected = {}
-    for place, at in enumerate(order.tolist()):
-        corrected[at] = Corrected(float(p[place]), float(levels[place]))
-    return [corrected[at] for at in range(count)]
 
 
 def _swapped(parts: Floats, weights: Floats, samples: int, seed: int) -> tuple[Floats, Floats]:
@@ -476,10 +371,23 @@ def _canonical(parts: Floats, weights: Floats | None = None) -> tuple[Floats, Id
     return np.concatenate([turned, of_weights]), order
 
 
-def _swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:
+def _swaps(images: int, samples: int, seed: int) -> Iterable[Counts]:
     """Give each image the sign + or - in each swapped test set: how many of the first 1, 2, … N
     images have +, int32 [N, S], until S is samples in all.
     """
+    if images * samples <= MOST_KEPT:
+        return _kept_swaps(images, samples, seed)
+    return _drawn_swaps(images, samples, seed)
+
+
+@lru_cache(maxsize=1)
+def _kept_swaps(images: int, samples: int, seed: int) -> list[Counts]:
+    """The same, kept for the next pair of systems."""
+    return list(_drawn_swaps(images, samples, seed))
+
+
+def _drawn_swaps(images: int, samples: int, seed: int) -> Iterator[Counts]:
+    """The same, one block of test sets after another."""
     generator = np.random.default_rng(seed)
     # A byte is drawn for eight test sets.
     whole_bytes = SIGNS_AT_ONCE // images // 8 * 8

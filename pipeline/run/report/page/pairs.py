@@ -9,16 +9,12 @@ from itertools import combinations
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics import RSUM
-from pipeline.foundation.evaluation.statistics import ImageHits, holm
-from pipeline.foundation.evaluation.statistics.contrast import HOLM
-from pipeline.foundation.evaluation.statistics.significance import (
-    LEVEL,
-    Comparison,
-    compare_hits,
-    holm_factors,
-)
+from pipeline.foundation.evaluation.statistics import LEVEL, ImageHits, enough_samples
+from pipeline.foundation.evaluation.statistics.all_pairs import Corrected
+from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
+from pipeline.foundation.evaluation.statistics.significance import Comparison, Hits
 from pipeline.judge.tables import compared
-from pipeline.judge.tables.bold import swaps_of
+from pipeline.judge.tables.bold import SWAPS
 from pipeline.judge.tables.table import Cell
 from pipeline.run.provenance.results import Result
 from pipeline.run.report.page.headline import Headline, HeadlineRow
@@ -32,8 +28,8 @@ class Difference:
     """RSUM of B minus that of A, tested, and corrected for the other tests of its family."""
 
     tested: Comparison
-    holm: float  # the corrected p
-    factor: int  # what Holm's correction multiplied p by
+    corrected: Corrected
+    by: str | None  # what p is corrected by; None for one test by itself
     family: int  # for how many tests p is corrected, itself among them
     is_of_table: bool = True  # whether a table of results has its two systems
 
@@ -46,8 +42,8 @@ class Difference:
             "interval": [measured.low, measured.high],
             "p": self.tested.p,
             "resolution": self.tested.resolution,
-            "adjusted": self.holm,
-            "adjusted_by": HOLM,
+            "adjusted": self.corrected.p,
+            "adjusted_by": self.by,
         }
 
     @property
@@ -58,14 +54,14 @@ class Difference:
     @property
     def is_significant(self) -> bool:
         """Whether the corrected p is below 5 %."""
-        return self.holm < LEVEL
+        return self.corrected.p < LEVEL
 
     @cached_property
     def would_suffice(self) -> str:
         """What would make it significant, "" if it is."""
         needs = None
         if not self.is_significant:
-            needs = self.tested.evidence.needs(LEVEL / self.factor)
+            needs = self.tested.evidence.needs(self.corrected.level)
         return compared.would_suffice({"needs": needs})
 
     def turned(self) -> "Difference":
@@ -101,8 +97,8 @@ class Pair:
 
 
 def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
-    """Compare every two of the first `MOST` systems of a table, with Holm's correction for all of
-    them; [] where the hits of each image of the same queries are not known.
+    """Compare every two of the first `MOST` systems of a table, corrected for all of them; [] where
+    the hits of each image of the same queries are not known.
     """
     rows = headline.ranked[:MOST]
     hits_of_rows = [_hits(row, headline.origin.protocol, metrics) for row in rows]
@@ -112,17 +108,14 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
     if len(rows) < 2 or len(queries) != 1 or not all(hits_of_rows):
         return []
     places = list(combinations(range(len(rows)), 2))
-    samples = swaps_of(len(places))
     # As bold and the letters of the table are tested.
     over_seeds = all(len(row.systems) > 1 for row in headline.rows if row.competes)
-    tested = []
-    for better, worse in places:
-        tested.append(_tested(hits_of_rows[worse], hits_of_rows[better], samples, over_seeds))
-    differences = []
-    for (better, worse), difference in zip(places, _corrected(tested), strict=True):
-        hits_of_pair = (hits_of_rows[worse], hits_of_rows[better])
-        differences.append(Pair(rows[worse], rows[better], hits_of_pair, difference))
-    return differences
+    hits_of_pairs = [(hits_of_rows[worse], hits_of_rows[better]) for better, worse in places]
+    differences = _corrected(_tested(hits_of_pairs, over_seeds))
+    found = []
+    for (better, worse), of_pair, difference in zip(places, hits_of_pairs, differences, strict=True):
+        found.append(Pair(rows[worse], rows[better], of_pair, difference))
+    return found
 
 
 def further(
@@ -135,11 +128,9 @@ def further(
     """
     known = [_of_table(of_table, a, b) for a, b in asked]
     unknown = [runs for runs, difference in zip(asked, known, strict=True) if difference is None]
-    family = [pair.difference.tested for pair in of_table]
-    samples = swaps_of(len(family) + len(unknown))
-    for a, b in unknown:
-        family.append(_tested([a], [b], samples))
-    tested_here = iter(_corrected(family)[len(of_table) :])
+    family = [pair.hits for pair in of_table] + [([a], [b]) for a, b in unknown]
+    over_seeds = any(pair.difference.tested.over_seeds for pair in of_table)
+    tested_here = iter(_corrected(_tested(family, over_seeds))[len(of_table) :])
     differences = []
     for difference in known:
         if difference is None:
@@ -158,18 +149,30 @@ def _of_table(of_table: Sequence[Pair], a: ImageHits, b: ImageHits) -> Differenc
 
 
 def _tested(
-    a: Sequence[ImageHits], b: Sequence[ImageHits], samples: int, over_seeds: bool = True
-) -> Comparison:
-    old = [run.folds for run in a]
-    new = [run.folds for run in b]
-    return compare_hits(old, new, samples, over_seeds=over_seeds)[RSUM]
+    pairs: Sequence[tuple[Sequence[ImageHits], Sequence[ImageHits]]], over_seeds: bool = True
+) -> ComparedPairs:
+    """The tests of pairs of systems, B minus A."""
+    systems: dict[tuple[str, ...], Hits] = {}
+    of_pairs = []
+    for pair in pairs:
+        both = []
+        for runs in pair:
+            key = tuple(run.key for run in runs)
+            both.append(systems.setdefault(key, [run.folds for run in runs]))
+        of_pairs.append((both[0], both[1]))
+    samples = SWAPS
+    if over_seeds:
+        samples = enough_samples(samples, len(pairs))
+    return ComparedPairs.of(of_pairs, samples, 0, over_seeds)
 
 
-def _corrected(tested: Sequence[Comparison]) -> list[Difference]:
+def _corrected(pairs: ComparedPairs) -> list[Difference]:
     """Correct the p of a family's tests for each other."""
-    chances = [comparison.p for comparison in tested]
-    corrections = zip(tested, holm(chances), holm_factors(chances), strict=True)
-    return [Difference(*corrected, family=len(tested)) for corrected in corrections]
+    family = correct([pairs], [[RSUM]], SWAPS, 0)
+    differences = []
+    for tests, corrected in zip(pairs.tests, family.corrected, strict=True):
+        differences.append(Difference(tests[RSUM], corrected, family.by, len(pairs.tests)))
+    return differences
 
 
 def _hits(row: HeadlineRow, protocol: str, metrics: Mapping[str, Result]) -> Sequence[ImageHits]:

@@ -118,8 +118,8 @@ def _of_same_queries(
 
 
 def corrected_for(effects: Sequence[Effect]) -> str:
-    """For which tests Holm corrects p in the rows of these ensembles, in words that follow "p
-    corrected for".
+    """For which tests p is corrected in the rows of these ensembles, in words that follow
+    "corrected for".
     """
     differences = []
     for effect in effects:

@@ -1,0 +1,153 @@
+"""Tests that are printed together, corrected for each other: tests over images by step-down maxT,
+tests over seeds by Holm.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
+from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.all_pairs import (
+    LEVEL,
+    Corrected,
+    Pool,
+    step_down,
+    triples,
+)
+from pipeline.foundation.evaluation.statistics.significance import (
+    Comparison,
+    Hits,
+    compare_hits,
+    enough_samples,
+    holm,
+    holm_factors,
+    mean_of_runs,
+)
+
+# What p is corrected by: `step_down`, or `holm` where a test of the family is over seeds.
+MAX_T = "maxT"
+HOLM = "Holm"
+
+
+class Correction(NamedTuple):
+    """The corrected p of a family, in the order of its tests, and what they are corrected by."""
+
+    corrected: Sequence[Corrected]
+    by: str | None  # `MAX_T`, `HOLM`; None for one test by itself
+
+
+@dataclass(frozen=True)
+class ComparedPairs:
+    """Pairs of systems on the same images, each tested by itself."""
+
+    pairs: Sequence[tuple[Hits, Hits]]
+    tests: Sequence[Mapping[Statistic, Comparison]]
+
+    @classmethod
+    def of(
+        cls, pairs: Sequence[tuple[Hits, Hits]], samples: int, seed: int, over_seeds: bool = True
+    ) -> "ComparedPairs":
+        """Test each pair as `compare_hits` does."""
+        tests = []
+        for first, second in pairs:
+            tests.append(compare_hits(first, second, samples, seed=seed, over_seeds=over_seeds))
+        return cls(pairs, tests)
+
+    def swapped(self, samples: int, seed: int) -> tuple[Pool, list[tuple[int, int]]]:
+        """All systems after the same swaps, and the places of each pair's two among them."""
+        systems: dict[int, Hits] = {}
+        for system in [system for pair in self.pairs for system in pair]:
+            systems.setdefault(id(system), system)
+        place = {key: number for number, key in enumerate(systems)}
+        places = [(place[id(first)], place[id(second)]) for first, second in self.pairs]
+        return Pool(parts_of(list(systems.values())), samples, seed), places
+
+
+def parts_of(systems: Sequence[Hits]) -> Floats:
+    """Each image's part of the statistics of K systems, the mean of a system's runs: float64
+    [K, 7, N].
+    """
+    return np.stack([image_hits.parts(mean_of_runs(runs)).T for runs in systems])
+
+
+def correct(
+    pools: Sequence[ComparedPairs],
+    statistics: Sequence[Sequence[Statistic]],
+    samples: int,
+    seed: int,
+) -> Correction:
+    """Correct the p of all pairs of all pools, by some statistics, for each other.
+
+    Args:
+        pools: The pairs of systems.
+        statistics: Of each pool, those that belong to the family.
+        samples: How many swaps are drawn.
+        seed: Of the swaps.
+
+    Returns:
+        The corrected p of each statistic of each pair of each pool, in this order.
+    """
+    tests: list[Comparison] = []
+    for pool, names in zip(pools, statistics, strict=True):
+        for of_pair in pool.tests:
+            tests += [of_pair[name] for name in names]
+    if len(tests) < 2:
+        return Correction([Corrected(test.p, LEVEL) for test in tests], None)
+    if any(test.over_seeds for test in tests):
+        return Correction(by_holm([test.p for test in tests]), HOLM)
+    swapped = []
+    tests_of_pools = []
+    for number, (pool, names) in enumerate(zip(pools, statistics, strict=True)):
+        systems, places = pool.swapped(samples, seed + number)
+        swapped.append(systems)
+        tests_of_pools.append(triples(places, [STATISTICS.index(name) for name in names]))
+    corrected: list[Corrected] = []
+    for of_pool in step_down(swapped, tests_of_pools):
+        corrected += of_pool
+    # Drawn anew for each pair, its own p may be a little larger.
+    at_least = []
+    for test, each in zip(tests, corrected, strict=True):
+        at_least.append(Corrected(max(test.p, each.p), each.level))
+    return Correction(at_least, MAX_T)
+
+
+def by_holm(chances: Sequence[float]) -> list[Corrected]:
+    """Correct p by Holm, whatever the tests are."""
+    corrected = zip(holm(chances), holm_factors(chances), strict=True)
+    return [Corrected(p, LEVEL / factor) for p, factor in corrected]
+
+
+def adjusted(
+    systems: Sequence[Hits], samples: int, seed: int = 0, over_seeds: bool = True
+) -> Floats:
+    """The corrected p of every two of M systems, each statistic by itself: float64 [M, M, 7].
+
+    Args:
+        systems: The hits of each system's runs.
+        samples: The least number of swaps of a test over images.
+        seed: Of the swaps.
+        over_seeds: Whether two systems with several seeds are tested over seeds and images.
+    """
+    found = np.ones((len(systems), len(systems), len(STATISTICS)))
+    places = list(combinations(range(len(systems)), 2))
+    have_seeds = [len(runs) > 1 for runs in systems]
+    tests: Sequence[Mapping[Statistic, Comparison]] = ()
+    pool = None
+    if over_seeds and sum(have_seeds) > 1:
+        pairs = [(systems[first], systems[second]) for first, second in places]
+        tests = ComparedPairs.of(pairs, enough_samples(samples, len(pairs)), seed).tests
+    elif places:
+        pool = Pool(parts_of(systems), samples, seed)
+    for at, name in enumerate(STATISTICS):
+        if pool is None:
+            corrected = by_holm([of_pair[name].p for of_pair in tests])
+        else:
+            corrected = step_down([pool], [triples(places, [at])])[0]
+        for (first, second), each in zip(places, corrected, strict=True):
+            found[[first, second], [second, first], at] = each.p
+    return found
