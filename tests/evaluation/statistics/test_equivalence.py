@@ -14,7 +14,7 @@ from pipeline.foundation.evaluation.statistics.equivalence import (
     Changes,
     bootstrap_t,
     margins,
-    over_images,
+    of_runs,
 )
 from pipeline.foundation.evaluation.statistics.image_hits import FoldHits, contributions
 from pipeline.foundation.parts.errors import InputError
@@ -83,7 +83,7 @@ def test_of_few_images_that_change_wholly_the_bootstrap_knows_the_skewness(
     hits = np.zeros((200, 6))
     hits[:, 3] = gained
     minus = [FoldHits(hits, queries)]
-    found = over_images(minus, 1)[STATISTICS[3]].interval
+    found = of_runs(minus, 1)[STATISTICS[3]].interval
     alone = Changes.of(minus).wider(np.full(7, found.value), np.full(7, found.value))
     assert found.high > alone[1][3] + 0.1
     assert found.low == alone[0][3]
@@ -94,22 +94,22 @@ def test_neither_the_order_of_images_nor_which_system_is_first_matters(
 ) -> None:
     for images in (7, 60):
         differences = changed(images, rng, 0.5)
-        found = ends(over_images(folds(differences), 0.5))
-        shuffled = ends(over_images(folds(rng.permutation(differences)), 0.5))
-        swapped = ends(over_images(folds(-differences), 0.5))
+        found = ends(of_runs(folds(differences), 0.5))
+        shuffled = ends(of_runs(folds(rng.permutation(differences)), 0.5))
+        swapped = ends(of_runs(folds(-differences), 0.5))
         np.testing.assert_array_equal(shuffled, found)
         np.testing.assert_array_equal(-swapped[:, ::-1], found)
     both = np.concatenate([differences, -differences])
-    symmetric = ends(over_images(folds(both), 0.5))
+    symmetric = ends(of_runs(folds(both), 0.5))
     np.testing.assert_array_equal(symmetric[:, 0], -symmetric[:, 1])
 
 
 def test_twenty_images_that_agree_show_no_equality_and_seven_hundred_do() -> None:
-    few = over_images(folds(np.zeros((20, 6))), 0.5)
+    few = of_runs(folds(np.zeros((20, 6))), 0.5)
     assert not any(each.is_shown for each in few.values())
     needs = [(each.needs or {}).get("images") or 0 for each in few.values()]
     assert min(needs) > 700
-    many = over_images(folds(np.zeros((700, 6))), 0.5)
+    many = of_runs(folds(np.zeros((700, 6))), 0.5)
     assert all(each.is_shown and each.needs is None for each in many.values())
     assert {each.margin for each in many.values()} == {0.5, 3.0}
 
@@ -120,18 +120,18 @@ def test_a_difference_is_not_equal_within_less_and_any_is_within_enough(
     """Where lists rank one direction, RSUM has three recalls."""
     differences = changed(300, rng)
     differences[:60, 0] = 1.0
-    found = over_images(folds(differences), 15)[STATISTICS[0]]
+    found = of_runs(folds(differences), 15)[STATISTICS[0]]
     assert found.interval.value > 15
     assert not found.is_shown
-    assert all(each.is_shown for each in over_images(folds(differences), 101).values())
+    assert all(each.is_shown for each in of_runs(folds(differences), 101).values())
     differences[:, 3:] = 0
     one = [FoldHits(differences, np.tile([1, 0], (300, 1)))]
-    assert over_images(one, 0.5)[STATISTICS[-1]].margin == 1.5
+    assert of_runs(one, 0.5)[STATISTICS[-1]].margin == 1.5
 
 
 @pytest.mark.specification
 def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) -> None:
-    measured = over_images(folds(changed(100, rng)), 2)
+    measured = of_runs(folds(changed(100, rng)), 2)
     for at in (3, 6):
         needs = measured[STATISTICS[at]].needs
         assert needs is not None
@@ -139,13 +139,13 @@ def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) 
         assert images is not None
         shown = 0
         for _ in range(100):
-            drawn = over_images(folds(changed(images, rng)), 2, draws=200)
+            drawn = of_runs(folds(changed(images, rng)), 2, draws=200)
             shown += drawn[STATISTICS[at]].is_shown
         assert 65 <= shown <= 95
 
 
 def test_no_number_of_images_shows_a_margin_that_is_too_small(rng: np.random.Generator) -> None:
-    tiny = over_images(folds(changed(100, rng)), 1e-4)
+    tiny = of_runs(folds(changed(100, rng)), 1e-4)
     assert {each.needs["images"] for each in tiny.values() if each.needs} == {None}
 
 

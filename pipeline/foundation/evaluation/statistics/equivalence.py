@@ -25,6 +25,7 @@ import numpy as np
 from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval import Floats, Ids
 from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
 from pipeline.foundation.evaluation.statistics.power import (
@@ -34,7 +35,12 @@ from pipeline.foundation.evaluation.statistics.power import (
     OverSeeds,
     least,
 )
-from pipeline.foundation.evaluation.statistics.welch import welch
+from pipeline.foundation.evaluation.statistics.significance import (
+    Hits,
+    difference_over_seeds,
+    mean_of_runs,
+)
+from pipeline.foundation.evaluation.statistics.welch import Runs, welch
 from pipeline.foundation.evaluation.statistics.wilson import UNSEEN, Interval, effective
 from pipeline.foundation.parts.errors import InputError
 
@@ -44,8 +50,6 @@ ONE_SIDED = (1 + CONFIDENCE) / 2
 # Test sets that are drawn from the images; of how many images together at once.
 DRAWS = 2000
 IMAGES_AT_ONCE = 1 << 20
-# To so many digits images are compared, and ends given: sums of images in another order are equal.
-DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,30 @@ def margins(margin: float, recalls: int = 2 * len(RECALLS)) -> Floats:
     return np.array([margin] * 2 * len(RECALLS) + [recalls * margin])
 
 
-def over_images(
+def equality(
+    old: Hits, new: Hits, margin: float, seed: int = 0, over_seeds: bool = True
+) -> dict[Statistic, Equality]:
+    """Test whether two systems are equal within a margin, over what `compare_hits` tests them over.
+
+    Args:
+        old: The hits of the first system's runs.
+        new: Those of the second one's, of the same queries.
+        margin: Of a recall, in percent points; RSUM's is as many times as large as it has recalls.
+        seed: Of the draws.
+        over_seeds: Whether two systems with several seeds are tested over seeds and images.
+
+    Returns:
+        The equality of each of `STATISTICS`.
+
+    Raises:
+        InputError: For a margin that is not above 0.
+    """
+    if over_seeds and len(old) > 1 and len(new) > 1:
+        return of_recipes(old, new, margin)
+    return of_runs(_minus(old, new), margin, seed)
+
+
+def of_runs(
     minus: Sequence[FoldHits], margin: float, seed: int = 0, draws: int = DRAWS
 ) -> dict[Statistic, Equality]:
     """Test whether two runs are equal within a margin for other images.
@@ -102,21 +129,13 @@ def over_images(
     return _tested(minus, changes, margin, low, high, needs)
 
 
-def over_seeds(
-    minus: Sequence[FoldHits],
-    low: Floats,
-    high: Floats,
-    evidence: Sequence[OverSeeds],
-    margin: float,
-) -> dict[Statistic, Equality]:
-    """Test whether two recipes are equal within a margin for other seeds and other images: a
-    bootstrap over images would not cover seeds.
+def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]:
+    """Test whether two recipes are equal within a margin for other seeds and other images, by the
+    interval of `difference_over_seeds`: a bootstrap over images would not cover seeds.
 
     Args:
-        minus: The second recipe's hits minus the first one's, each a mean over its seeds.
-        low: The lower ends that `difference_over_seeds` gives for the confidence `CONFIDENCE`, [7].
-        high: The upper ends.
-        evidence: Of each of `STATISTICS`.
+        old: The hits of the first recipe's runs, two or more.
+        new: Those of the second one's.
         margin: Of a recall, in percent points.
 
     Returns:
@@ -125,9 +144,19 @@ def over_seeds(
     Raises:
         InputError: For a margin that is not above 0.
     """
+    minus = _minus(old, new)
     changes = Changes.of(minus)
+    runs = (Runs.of(old), Runs.of(new))
+    low, high, _ = difference_over_seeds(*runs, MOST, CONFIDENCE)
+    evidence = OverSeeds.of(*runs, MOST)
     needs = [_OverSeeds(changes, at, each) for at, each in enumerate(evidence)]
     return _tested(minus, changes, margin, low, high, needs)
+
+
+def _minus(old: Hits, new: Hits) -> list[FoldHits]:
+    """The second system's hits minus the first one's, each a mean of its runs."""
+    means = zip(mean_of_runs(old), mean_of_runs(new), strict=True)
+    return [after.minus(before) for before, after in means]
 
 
 def _tested(
