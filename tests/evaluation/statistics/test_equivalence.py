@@ -107,10 +107,9 @@ def test_neither_the_order_of_images_nor_which_system_is_first_matters(
 def test_twenty_images_that_agree_show_no_equality_and_seven_hundred_do() -> None:
     few = of_runs(folds(np.zeros((20, 6))), 0.5)
     assert not any(each.is_shown for each in few.values())
-    needs = [(each.needs or {}).get("images") or 0 for each in few.values()]
-    assert min(needs) > 700
+    assert min(each.needs()["images"] or 0 for each in few.values()) > 700
     many = of_runs(folds(np.zeros((700, 6))), 0.5)
-    assert all(each.is_shown and each.needs is None for each in many.values())
+    assert all(each.is_shown for each in many.values())
     assert {each.margin for each in many.values()} == {0.5, 3.0}
 
 
@@ -133,9 +132,7 @@ def test_a_difference_is_not_equal_within_less_and_any_is_within_enough(
 def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) -> None:
     measured = of_runs(folds(changed(100, rng)), 2)
     for at in (3, 6):
-        needs = measured[STATISTICS[at]].needs
-        assert needs is not None
-        images = needs["images"]
+        images = measured[STATISTICS[at]].needs()["images"]
         assert images is not None
         shown = 0
         for _ in range(100):
@@ -146,7 +143,7 @@ def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) 
 
 def test_no_number_of_images_shows_a_margin_that_is_too_small(rng: np.random.Generator) -> None:
     tiny = of_runs(folds(changed(100, rng)), 1e-4)
-    assert {each.needs["images"] for each in tiny.values() if each.needs} == {None}
+    assert {each.needs()["images"] for each in tiny.values()} == {None}
 
 
 @pytest.mark.parametrize("margin", [0.0, -1.0, math.nan, math.inf])

@@ -24,17 +24,11 @@ import numpy as np
 
 from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval import Floats, Ids
-from pipeline.foundation.evaluation.statistics import image_hits
+from pipeline.foundation.evaluation.statistics import image_hits, power
 from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
-from pipeline.foundation.evaluation.statistics.power import (
-    MOST_IMAGES,
-    MOST_SEEDS,
-    Needs,
-    OverSeeds,
-    least,
-)
+from pipeline.foundation.evaluation.statistics.power import MOST_IMAGES, MOST_SEEDS, Needs, least
 from pipeline.foundation.evaluation.statistics.significance import (
     Hits,
     difference_over_seeds,
@@ -58,14 +52,18 @@ class Equality:
 
     margin: float  # in percent; for RSUM, of the sum of percentages
     interval: Interval  # the second minus the first
-    # How many images, or seeds of both, would show the equality of systems that do not differ, with
-    # a power of 0.8; None where it is shown.
-    needs: Needs | None
+    evidence: "OverImages | OverSeeds"  # what it was tested with
 
     @property
     def is_shown(self) -> bool:
         """Whether the interval is inside the margin."""
-        return _is_inside(self.interval, self.margin)
+        return -self.margin < self.interval.low and self.interval.high < self.margin
+
+    def needs(self) -> Needs:
+        """How many images, or seeds of both, would show the equality of systems that do not differ,
+        with a power of 0.8.
+        """
+        return self.evidence.needs(self.margin)
 
 
 def check_margin(margin: float) -> None:
@@ -125,8 +123,8 @@ def of_runs(
     """
     changes = Changes.of(minus)
     low, high = bootstrap_t(minus, changes.unit, seed, draws)
-    needs = [_OverImages(changes, at) for at in range(len(STATISTICS))]
-    return _tested(minus, changes, margin, low, high, needs)
+    evidence = [OverImages(changes, at) for at in range(len(STATISTICS))]
+    return _tested(minus, changes, margin, low, high, evidence)
 
 
 def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]:
@@ -148,9 +146,9 @@ def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]
     changes = Changes.of(minus)
     runs = (Runs.of(old), Runs.of(new))
     low, high, _ = difference_over_seeds(*runs, MOST, CONFIDENCE)
-    evidence = OverSeeds.of(*runs, MOST)
-    needs = [_OverSeeds(changes, at, each) for at, each in enumerate(evidence)]
-    return _tested(minus, changes, margin, low, high, needs)
+    spreads = power.OverSeeds.of(*runs, MOST)
+    evidence = [OverSeeds(changes, at, spread) for at, spread in enumerate(spreads)]
+    return _tested(minus, changes, margin, low, high, evidence)
 
 
 def _minus(old: Hits, new: Hits) -> list[FoldHits]:
@@ -165,7 +163,7 @@ def _tested(
     margin: float,
     low: Floats,
     high: Floats,
-    needs: "Sequence[_OverImages | _OverSeeds]",
+    evidence: "Sequence[OverImages | OverSeeds]",
 ) -> dict[Statistic, Equality]:
     """Whether intervals, widened for images that were not seen, are inside the margins."""
     limits = margins(margin, changes.recalls).tolist()
@@ -174,15 +172,8 @@ def _tested(
     found = {}
     for at, name in enumerate(STATISTICS):
         interval = Interval(gaps[at], float(low[at]), float(high[at]), CONFIDENCE)
-        needed = None
-        if not _is_inside(interval, limits[at]):
-            needed = needs[at].needs(limits[at])
-        found[name] = Equality(limits[at], interval, needed)
+        found[name] = Equality(limits[at], interval, evidence[at])
     return found
-
-
-def _is_inside(interval: Interval, margin: float) -> bool:
-    return -margin < interval.low and interval.high < margin
 
 
 def bootstrap_t(
@@ -326,7 +317,7 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class _OverImages:
+class OverImages:
     """What equality needs of two runs that do not differ, if as many of their queries change."""
 
     changes: Changes
@@ -335,21 +326,21 @@ class _OverImages:
     def needs(self, margin: float) -> Needs:
         """The number of images, by the normal distribution."""
 
-        def power(images: int) -> float:
+        def power_of(images: int) -> float:
             changed = self.changes.changed(self.at, images)
             error = math.sqrt(changed) * self.changes.unit_on(self.at, images)
             return _chance_within((margin - self.changes.half(self.at, images)) / error)
 
-        return {"images": least(power, 2, MOST_IMAGES)}
+        return {"images": least(power_of, 2, MOST_IMAGES)}
 
 
 @dataclass(frozen=True)
-class _OverSeeds:
+class OverSeeds:
     """What equality needs of two recipes that do not differ, if their seeds spread as much."""
 
     changes: Changes
     at: int
-    evidence: OverSeeds
+    spread: power.OverSeeds
 
     def needs(self, margin: float) -> Needs:
         """The number of seeds of each recipe, and the number of images with these seeds, that would
@@ -357,10 +348,10 @@ class _OverSeeds:
         """
 
         def power_of_seeds(seeds: int) -> float:
-            return self._power(np.array([seeds, seeds]), self.evidence.images, margin)
+            return self._power(np.array([seeds, seeds]), self.spread.images, margin)
 
         def power_of_images(images: int) -> float:
-            return self._power(self.evidence.seeds, images, margin)
+            return self._power(self.spread.seeds, images, margin)
 
         return {
             "seeds": least(power_of_seeds, 2, MOST_SEEDS),
@@ -368,7 +359,7 @@ class _OverSeeds:
         }
 
     def _power(self, seeds: Ids, images: int, margin: float) -> float:
-        parts = self.evidence.parts(seeds, images)[:, None]
+        parts = self.spread.parts(seeds, images)[:, None]
         error, freedom, _ = welch(np.zeros(1), parts, [images - 1, *(seeds - 1)])
         half = float(quantiles(freedom, ONE_SIDED)[0] * error[0])
         half = max(half, self.changes.half(self.at, images))
