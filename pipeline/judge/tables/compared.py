@@ -257,8 +257,8 @@ def _panels(
         )
         if _have_margins(contrasts):
             within: list[list[str | Cell]] = []
-            for (label, *_), contrast in zip(pairs, of_pairs, strict=True):
-                within.append([label, *_within(contrast["RSUM"], contrast)])
+            for pair, contrast in zip(pairs, of_pairs, strict=True):
+                within.append([pair[0], *_within(contrast["RSUM"], contrast)])
             panels.append(_panel(_headings_within("difference"), {"": within}))
     return panels
 

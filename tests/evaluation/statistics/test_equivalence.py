@@ -13,10 +13,13 @@ from pipeline.foundation.evaluation.metrics import STATISTICS
 from pipeline.foundation.evaluation.statistics.equivalence import (
     Changes,
     bootstrap_t,
+    equality,
     margins,
     of_runs,
 )
-from pipeline.foundation.evaluation.statistics.image_hits import FoldHits, contributions
+from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits, contributions
+from pipeline.foundation.evaluation.statistics.significance import difference_over_seeds
+from pipeline.foundation.evaluation.statistics.welch import Runs
 from pipeline.foundation.parts.errors import InputError
 
 CAPTIONS = 5
@@ -144,6 +147,42 @@ def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) 
 def test_no_number_of_images_shows_a_margin_that_is_too_small(rng: np.random.Generator) -> None:
     tiny = of_runs(folds(changed(100, rng)), 1e-4)
     assert {each.needs()["images"] for each in tiny.values()} == {None}
+
+
+def recipe(seeds: int, generator: np.random.Generator, images: int = 400) -> list[list[FoldHits]]:
+    """Runs that have half of the hits, each with others on a part of the images."""
+    queries = np.tile([1, CAPTIONS], (images, 1))
+    same = np.arange(images)[:, None] % 2 * queries[:, [0, 0, 0, 1, 1, 1]]
+    runs = []
+    for _ in range(seeds):
+        own = (generator.random((images, 6)) < 0.1) * generator.choice([-1, 1], (images, 6))
+        hits = np.clip(same + own, 0, queries[:, [0, 0, 0, 1, 1, 1]])
+        runs.append([FoldHits(hits.astype(float), queries)])
+    return runs
+
+
+def test_over_seeds_the_interval_is_that_of_the_test_over_seeds(rng: np.random.Generator) -> None:
+    """And one seed of a system says nothing of others: the interval is that of images."""
+    old = recipe(3, rng)
+    new = recipe(4, rng)
+    low, high, _ = difference_over_seeds(Runs.of(old), Runs.of(new), MOST, 0.9)
+    found = equality(old, new, 0.5)
+    by_test = np.stack([low, high], axis=1)
+    np.testing.assert_allclose(ends(found)[:6], by_test[:6], atol=1e-8)
+    for of_statistic in found.values():
+        needs = of_statistic.needs()
+        assert needs["seeds"] is None or needs["seeds"] > 4
+        assert needs["images"] is None or needs["images"] > 400
+    assert all(each.is_shown for each in equality(old, new, 99).values())
+    over_images = equality(old, new, 0.5, over_seeds=False)
+    assert ends(equality(old[:1], new, 0.5)).tolist() != ends(found).tolist()
+    assert set(over_images[STATISTICS[0]].needs()) == {"images"}
+
+
+def test_seeds_that_agree_on_few_images_show_no_equality() -> None:
+    queries = np.tile([1, CAPTIONS], (110, 1))
+    runs = [[FoldHits(np.zeros((110, 6)), queries)]] * 5
+    assert not any(each.is_shown for each in equality(runs, runs, 0.5).values())
 
 
 @pytest.mark.parametrize("margin", [0.0, -1.0, math.nan, math.inf])
