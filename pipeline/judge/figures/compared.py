@@ -63,8 +63,8 @@ NUMBERS = (
 )
 # What p is corrected by, as the caption says it.
 CORRECTED = {
-    families.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, recalls among recalls",
-    families.MAX_T: "the step-down maxT correction for all that is compared, RSUM among RSUMs, recalls among recalls",
+    families.HOLM: "Holm's correction for all that is compared, RSUM among RSUMs, all other numbers together",
+    families.MAX_T: "the step-down maxT correction for all that is compared, RSUM among RSUMs, all other numbers together",
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.

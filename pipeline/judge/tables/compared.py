@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.base import TASKS, Statistic, at
+from pipeline.foundation.evaluation.metrics.base import RECALLS, TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import (
     CANNOT_TELL,
     Contrast,
@@ -40,11 +40,11 @@ OVER_IMAGES = (
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.
 ADJUSTED = {
     HOLM: (
-        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, all other numbers together. "
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls (step-down "
+        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, all other numbers together (step-down "
         "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
 }
@@ -509,7 +509,7 @@ def _sentences(
 
 def _on_margin(sentence: str, contrast: Contrast, kind: str) -> str:
     """A sentence on equality within a margin."""
-    recalls = len(compared(contrast)) - 1
+    recalls = len(RECALLS) * sum(contrast[way] is not None for way in ("i2t", "t2i"))
     return sentence.format(percent=_percent_within(), recalls=recalls, how=WITHIN_OVER[kind])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -10,11 +11,11 @@ import pytest
 from scipy import stats
 
 from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.evaluation.metrics.base import Statistic
 from pipeline.foundation.evaluation.statistics.equivalence import (
     Changes,
     bootstrap_t,
     equality,
-    margins,
     of_runs,
 )
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits, contributions
@@ -131,6 +132,22 @@ def test_a_difference_is_not_equal_within_less_and_any_is_within_enough(
     assert of_runs(one, 0.5)[STATISTICS[-1]].margin == 1.5
 
 
+def test_further_metrics_change_nothing_of_recalls(rng: np.random.Generator) -> None:
+    """The margin of each is that of a recall."""
+    differences = changed(60, rng)
+    gain = differences[:, 3:4] + rng.uniform(-0.1, 0.1, (60, 1))
+    name = Statistic("t2i", "nDCG@10")
+    for sign in (1, -1):
+        minus = folds(sign * np.hstack([differences, gain]))
+        found = of_runs([replace(minus[0], further=(name,))], 0.5)
+        alone = of_runs(folds(sign * differences), 0.5)
+        assert [found[each].interval for each in STATISTICS] == [
+            each.interval for each in alone.values()
+        ]
+        assert (found[name].margin, found["", "RSUM"].margin) == (0.5, 3.0)
+        assert found[name].interval.low < found[name].interval.value < found[name].interval.high
+
+
 @pytest.mark.specification
 def test_so_many_images_show_it_in_four_of_five_cases(rng: np.random.Generator) -> None:
     measured = of_runs(folds(changed(100, rng)), 2)
@@ -188,4 +205,4 @@ def test_seeds_that_agree_on_few_images_show_no_equality() -> None:
 @pytest.mark.parametrize("margin", [0.0, -1.0, math.nan, math.inf])
 def test_a_margin_is_above_zero(margin: float) -> None:
     with pytest.raises(InputError, match="a margin above 0"):
-        margins(margin)
+        of_runs(folds(np.zeros((5, 6))), margin)

@@ -22,12 +22,12 @@ from statistics import NormalDist
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.base import RECALLS, RSUM, STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval import Floats, Ids
 from pipeline.foundation.evaluation.statistics import image_hits, power
 from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
-from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.foundation.evaluation.statistics.image_hits import FoldHits
 from pipeline.foundation.evaluation.statistics.power import MOST_IMAGES, MOST_SEEDS, Needs, least
 from pipeline.foundation.evaluation.statistics.significance import (
     Hits,
@@ -72,14 +72,6 @@ def check_margin(margin: float) -> None:
         raise InputError(f"expected a margin above 0 in percent points, received {margin}")
 
 
-def margins(margin: float, recalls: int = 2 * len(RECALLS)) -> Floats:
-    """The margin of each of `STATISTICS`: that of RSUM is as many times a recall's as it has
-    recalls, for it is their sum.
-    """
-    check_margin(margin)
-    return np.array([margin] * 2 * len(RECALLS) + [recalls * margin])
-
-
 def equality(
     old: Hits, new: Hits, margin: float, seed: int = 0, over_seeds: bool = True
 ) -> dict[Statistic, Equality]:
@@ -88,12 +80,13 @@ def equality(
     Args:
         old: The hits of the first system's runs.
         new: Those of the second one's, of the same queries.
-        margin: Of a recall, in percent points; RSUM's is as many times as large as it has recalls.
+        margin: Of a recall, in percent points; RSUM's is as many times as large as it has recalls,
+            for it is their sum.
         seed: Of the draws.
         over_seeds: Whether two systems with several seeds are tested over seeds and images.
 
     Returns:
-        The equality of each of `STATISTICS`.
+        The equality of each of `STATISTICS`, and of further metrics.
 
     Raises:
         InputError: For a margin that is not above 0.
@@ -115,15 +108,15 @@ def of_runs(
         draws: How many test sets are drawn.
 
     Returns:
-        The equality of each of `STATISTICS`. It does not depend on the order of images, and turns
-        with its sign where the systems change places.
+        The equality of each of `STATISTICS`, and of further metrics. It does not depend on the
+        order of images, and turns with its sign where the systems change places.
 
     Raises:
         InputError: For a margin that is not above 0.
     """
     changes = Changes.of(minus)
     low, high = bootstrap_t(minus, changes.unit, seed, draws)
-    evidence = [OverImages(changes, at) for at in range(len(STATISTICS))]
+    evidence = [OverImages(changes, at) for at in range(len(changes.most))]
     return _tested(minus, changes, margin, low, high, evidence)
 
 
@@ -137,7 +130,7 @@ def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]
         margin: Of a recall, in percent points.
 
     Returns:
-        The equality of each of `STATISTICS`.
+        The equality of each of `STATISTICS`, and of further metrics.
 
     Raises:
         InputError: For a margin that is not above 0.
@@ -145,8 +138,8 @@ def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]
     minus = _minus(old, new)
     changes = Changes.of(minus)
     runs = (Runs.of(old), Runs.of(new))
-    low, high, _ = difference_over_seeds(*runs, MOST, CONFIDENCE)
-    spreads = power.OverSeeds.of(*runs, MOST)
+    low, high, _ = difference_over_seeds(*runs, changes.most, CONFIDENCE)
+    spreads = power.OverSeeds.of(*runs, changes.most)
     evidence = [OverSeeds(changes, at, spread) for at, spread in enumerate(spreads)]
     return _tested(minus, changes, margin, low, high, evidence)
 
@@ -166,11 +159,12 @@ def _tested(
     evidence: "Sequence[OverImages | OverSeeds]",
 ) -> dict[Statistic, Equality]:
     """Whether intervals, widened for images that were not seen, are inside the margins."""
-    limits = margins(margin, changes.recalls).tolist()
+    check_margin(margin)
+    limits = (margin * changes.most / 100).tolist()
     gaps = image_hits.statistics(minus).tolist()
     low, high = changes.wider(low, high)
     found = {}
-    for at, name in enumerate(STATISTICS):
+    for at, name in enumerate(image_hits.names(minus)):
         interval = Interval(gaps[at], float(low[at]), float(high[at]), CONFIDENCE)
         found[name] = Equality(limits[at], interval, evidence[at])
     return found
@@ -179,14 +173,14 @@ def _tested(
 def bootstrap_t(
     minus: Sequence[FoldHits], unit: Floats, seed: int = 0, draws: int = DRAWS
 ) -> tuple[Floats, Floats]:
-    """The ends of the interval by a bootstrap-t: float64 [7] each.
+    """The ends of the interval by a bootstrap-t: float64 [M] each.
 
     Images are drawn whole, so that all statistics have the same ones. Each drawn test set has a
     difference from the measured one over its own standard error. Each standard error has one query
     more, whose part is the unit, or it would be 0 where no image that differs is drawn.
     """
     gaps = image_hits.statistics(minus)
-    values, counts, direction = _in_one_direction(image_hits.contributions(minus))
+    values, counts, directions = _in_one_direction(image_hits.contributions(minus))
     error = np.sqrt(_variance(values, counts) + unit**2)
     sizes = []
     for drawn in _draws(counts, seed, draws):
@@ -196,15 +190,14 @@ def bootstrap_t(
     beyond = max(1, math.floor((1 - ONE_SIDED) * (draws + 1) + 1e-9))
     lower = -ascending[-beyond] * error
     upper = -ascending[beyond - 1] * error
-    if direction == 0:  # as often above as below
-        half = (upper - lower) / 2
-        return gaps - half, gaps + half
-    ends = np.sort([direction * lower, direction * upper], axis=0)
+    ends = np.sort([directions * lower, directions * upper], axis=0)
+    half = (upper - lower) / 2
+    ends = np.where(directions == 0, [-half, half], ends)
     return gaps + ends[0], gaps + ends[1]
 
 
 def _variance(values: Floats, counts: Floats) -> Floats:
-    """The variance of the mean of values [G, 7], each as often as counts [..., G] say."""
+    """The variance of the mean of values [G, M], each as often as counts [..., G] say."""
     images = counts.sum(-1, keepdims=True)
     means = counts @ values / images
     squares = counts @ values**2 / images
@@ -227,36 +220,39 @@ def _draws(counts: Floats, seed: int, draws: int) -> Iterator[Floats]:
         yield of_all.reshape(count, -1).astype(np.float64)
 
 
-def _in_one_direction(contributions: Floats) -> tuple[Floats, Floats, int]:
+def _in_one_direction(contributions: Floats) -> tuple[Floats, Floats, Ids]:
     """Take the same one of a difference and its opposite, whichever is given, in any order of
-    images.
+    images. Further metrics, which come after `STATISTICS`, change nothing of these.
 
-    Returns the different values of images [G, 7], how many images have each [G], and -1 if they
-    are the opposite, 0 if both are the same, otherwise 1.
+    Returns the different values of images [G, M], how many images have each [G], and for each
+    statistic -1 if they are the opposite, 0 if both are the same, otherwise 1.
     """
     tables = {}
+    keys = {}
     for direction in (1, -1):
         rounded = (direction * contributions).round(DIGITS) + 0.0  # -0.0 becomes 0.0
-        tables[direction] = np.unique(rounded, axis=0, return_counts=True)
-    keys = {}
-    for direction, (values, counts) in tables.items():
-        keys[direction] = values.tobytes() + counts.tobytes()
+        rounded = rounded[np.lexsort(rounded.T[::-1])]
+        tables[direction] = rounded
+        keys[direction] = (rounded[:, : len(STATISTICS)].tobytes(), rounded.tobytes())
     direction = min(keys, key=keys.__getitem__)
-    values, counts = tables[direction]
+    values, counts = np.unique(tables[direction], axis=0, return_counts=True)
+    directions = np.full(values.shape[1], direction)
+    if keys[1][0] == keys[-1][0]:
+        directions[: len(STATISTICS)] = 0
     if keys[1] == keys[-1]:
-        direction = 0
-    return values, counts.astype(np.float64), direction
+        directions[:] = 0
+    return values, counts.astype(np.float64), directions
 
 
 @dataclass(frozen=True)
 class Changes:
     """How many independent queries would carry as much information as the images, and how many of
-    them one of the systems alone finds, for each statistic: float64 [7] each.
+    them one of the systems alone finds, for each statistic: float64 [M] each.
     """
 
     images: int
-    recalls: int  # how many RSUM has
-    worth: Floats  # their number
+    most: Floats  # the largest value of each statistic
+    worth: Floats  # their number, of all queries
     unit: Floats  # the part of one in the statistic
     better: Floats  # those that the second alone finds
     worse: Floats  # those that the first alone finds
@@ -265,16 +261,16 @@ class Changes:
     def of(cls, minus: Sequence[FoldHits]) -> "Changes":
         """Count them as `with_unseen` does."""
         directions = np.any([fold.queries.sum(0) > 0 for fold in minus], axis=0)
-        recalls = len(RECALLS) * int(directions.sum())
-        most = MOST.copy()
-        most[-1] = 100.0 * recalls
+        most = image_hits.most(minus)
+        # Of one direction, RSUM is the sum of its three recalls.
+        most[STATISTICS.index(RSUM)] = 100.0 * len(RECALLS) * directions.sum()
         values = image_hits.parts(minus) / most
         squares = ((image_hits.contributions(minus) / most) ** 2).sum(0)
         better = np.maximum(values, 0).mean(0)
         worse = np.maximum(-values, 0).mean(0)
         variance = better + worse - (better - worse) ** 2
         worth = effective(variance, squares, len(values))
-        return cls(len(values), recalls, worth, most / worth, worth * better, worth * worse)
+        return cls(len(values), most, worth, most / worth, worth * better, worth * worse)
 
     def wider(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Widen intervals for images that the test set does not have.
@@ -293,10 +289,9 @@ class Changes:
         half = t * np.sqrt(changed)
         upper = gap + 1 + half + (t * t - 1) / 3 * (gap + 1) / changed
         lower = gap - 1 - half + (t * t - 1) / 3 * (gap - 1) / changed
-        most = self.unit * self.worth
         wide_low = np.minimum(low, self.unit * lower)
         wide_high = np.maximum(high, self.unit * upper)
-        ends = np.clip([wide_low, wide_high], -most, most).round(DIGITS)
+        ends = np.clip([wide_low, wide_high], -self.most, self.most).round(DIGITS)
         return ends[0], ends[1]
 
     def changed(self, at: int, images: int) -> float:
