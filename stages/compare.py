@@ -58,7 +58,7 @@ def compare(paths: Paths, settings: Settings, options: CompareOptions) -> None:
     titles, named = _each_once(titles, named)
     named_systems.refuse_shared_titles(titles)
     alike = rank_alike(paths, settings, named, options)
-    contrasts = _contrasts(alike, settings, options.fdr)
+    contrasts = _contrasts(alike, settings, options)
     say(*(f"note: {note}" for note in alike.notes))
     shown = []
     for title, group in zip(titles, alike.groups, strict=True):
@@ -218,14 +218,18 @@ def _ranked(
     return ranked_views, judged.together(notes)
 
 
-def _contrasts(alike: Alike, settings: Settings, fdr: bool) -> list[list[dict[str, Any]]]:
+def _contrasts(
+    alike: Alike, settings: Settings, options: CompareOptions
+) -> list[list[dict[str, Any]]]:
     """For each protocol and each language, the contrasts of all pairs."""
     how = settings.evaluate
     pairs = [list(combinations(groups, 2)) for groups in alike.ranked]
     # One test for all: by two, it would depend on a system's number of seeds what is significant.
     over_seeds = all(len(of_system) > 1 for of_system in chain(*alike.ranked))
     contrasts = []
-    together = contrast.together(pairs, how.resamples, how.seed, over_seeds, fdr)
+    together = contrast.together(
+        pairs, how.resamples, how.seed, over_seeds, options.fdr, options.margin
+    )
     for view, rows in zip(alike.views, together, strict=True):
         contrasts.append([row | view.label for row in rows])
     return contrasts

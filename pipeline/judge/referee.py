@@ -78,6 +78,7 @@ def compare(
     normalise: bool = False,
     samples: int = SAMPLES,
     seed: int = 0,
+    margin: float | None = None,
 ) -> Judgement:
     """Test two systems against each other on the same queries, see `pipeline compare`.
 
@@ -93,13 +94,16 @@ def compare(
         normalise: See `evaluate`.
         samples: The least number of swaps of a test.
         seed: Of the swaps.
+        margin: Also say whether the systems are equal within so many percent points of a recall,
+            under `margin` of each number.
 
     Returns:
         The contrast of each recall and RSUM, second minus first, with its interval, p, and what
         would make it significant where it is not, and notes on likely mistakes; printed, a table.
 
     Raises:
-        InputError: As `evaluate`, and for systems of different shapes.
+        InputError: As `evaluate`, for systems of different shapes, and for a margin that is not
+            above 0.
 
     >>> import numpy as np
     >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
@@ -117,7 +121,8 @@ def compare(
     second_runs = list(map(measured, seeds_of(second)))
     first_metrics = [run.metrics for run in first_runs]
     second_metrics = [run.metrics for run in second_runs]
-    (values,) = contrast.together([[(first_metrics, second_metrics)]], samples, seed)
+    pools = [[(first_metrics, second_metrics)]]
+    (values,) = contrast.together(pools, samples, seed, margin=margin)
     text = compared.to_text(["first", "second"], [values])
     reference, *others = [*first_runs, *second_runs]
     notes: list[str] = []

@@ -25,12 +25,15 @@ class CompareOptions(declared.Options):
     much would vary with other seeds and another sample of images; otherwise with another sample of
     images alone. With captions in several languages, each language is also compared by itself.
     Where a difference is not significant, the table says how many images, or seeds of each system,
-    would make it so. Of three or more systems, those that share a letter do not differ
-    significantly, and all true ranks are between the best and the worst one printed.
+    would make it so; with --margin, also whether the systems are equal within it. Of three or more
+    systems, those that share a letter do not differ significantly, and all true ranks are between
+    the best and the worst one printed.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
 
     Example: pipeline compare theirs.npy "Ours=seed0.npy,seed1.npy" --figure compared.pdf
+
+    Example: pipeline compare full.npy quantised.npy --margin 0.5
     """
 
     systems: Annotated[
@@ -60,6 +63,16 @@ class CompareOptions(declared.Options):
             "the recalls. May be given several times.",
         ),
     ] = ()
+    margin: Annotated[
+        float | None,
+        click.option(
+            "--margin",
+            type=click.FloatRange(0, min_open=True),
+            metavar="POINTS",
+            help="Also say whether systems are equal within so many percent points of a recall; within six times as many "
+            "of RSUM, the sum of six recalls.",
+        ),
+    ] = None
     output: Annotated[
         str,
         measuring.printed(

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
@@ -285,6 +285,72 @@ def test_discoveries_are_found_and_form_neither_groups_nor_ranks(
         assert re.search(r"\bq\b", out), output
     err = pipeline("compare", *asked, "--figure", "found.png")[2]
     assert "filled: found (q below 0.05 by Benjamini and Yekutieli" in " ".join(err.split())
+
+
+def systems(images: int, noises: Mapping[str, float], rng: np.random.Generator) -> None:
+    """Files of systems that differ in their noise alone, which all have a part of."""
+    right = np.eye(images).repeat(2, axis=1) + 0.2 * rng.standard_normal((images, 2 * images))
+    for name, noise in noises.items():
+        np.save(f"{name}.npy", right + noise * rng.standard_normal(right.shape))
+
+
+@pytest.mark.specification
+def test_a_margin_tells_equal_systems_from_those_of_which_nothing_is_known(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    """RSUM's margin is that of six recalls, and a significant difference is one within a margin,
+    too.
+    """
+    systems(60, {"a": 0.01, "b": 0.01, "c": 0.05, "d": 0.6}, rng)
+    options = ("--captions-per-image", "2", "--margin")
+    for name, margin, verdict in (
+        ("b", "9", "equal within 54"),
+        ("c", "0.1", "cannot tell; [0-9,]+ images would show equality"),
+        ("d", "0.5", "lower"),
+        ("d", "99", "lower by less than 594"),
+    ):
+        row = compared(pipeline, "a.npy", f"{name}.npy", *options, margin)[0]["RSUM"]
+        within = row["margin"]
+        assert re.fullmatch(verdict, within["verdict"]), within
+        assert within["margin"] == pytest.approx(6 * float(margin))
+        is_inside = max(map(abs, within["interval"])) < within["margin"]
+        assert within["equal"] is is_inside is (("equal" in verdict[:5]) or ("less" in verdict))
+        assert (within["needs"] is None) is ("cannot" not in verdict)
+        assert row["verdict"].startswith(verdict.split()[0]) or row["adjusted"] >= 0.05
+        mirrored = compared(pipeline, f"{name}.npy", "a.npy", *options, margin)[0]["RSUM"]
+        assert mirrored["margin"]["interval"] == [-end for end in reversed(within["interval"])]
+
+
+def test_every_output_says_what_a_margin_shows(pipeline: Any, rng: np.random.Generator) -> None:
+    systems(60, {"a": 0.01, "b": 0.01, "c": 0.6}, rng)
+    options = ("--captions-per-image", "2", "--margin", "9")
+    row = compared(pipeline, "a.npy", "b.npy", *options)[0]["t2i"]["R@1"]["margin"]
+    assert row["verdict"] == "equal within 9"
+    text = pipeline("compare", "a.npy", "b.npy", *options)[1]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "RSUM's margin is 6 times a recall's" in " ".join(text.split())
+    for output in ([], ["--markdown"], ["--latex"]):
+        out = pipeline("compare", "a.npy", "b.npy", *options, *output)[1]
+        line = [each for each in out.splitlines() if "R@1" in each][-1]
+        assert "equal within 9" in line
+    out = pipeline("compare", "a.npy", "b.npy", *options, "--csv")[1]
+    rows = {each["metric"]: each for each in csv.DictReader(io.StringIO(out))}
+    ends = [float(rows["t2i R@1"][f"margin {end}"]) for end in ("low", "high")]
+    assert (ends, rows["t2i R@1"]["margin verdict"]) == (row["interval"], row["verdict"])
+    out = pipeline("compare", "a.npy", "b.npy", "c.npy", *options, "--explain")[1]
+    pairs = {
+        each["systems"]["b"][0]: each
+        for each in compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
+    }
+    verdicts = [line.split("±54")[1].strip() for line in out.splitlines() if "±54" in line]
+    assert verdicts == ["equal within 54", "lower", "lower"]
+    assert pairs["c"]["RSUM"]["margin"]["verdict"] == "lower"
+    assert "bootstrap-t that draws whole images" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "half"])
+def test_a_margin_that_is_none_is_refused(margin: str, refused: Callable[..., str]) -> None:
+    assert "--margin" in refused("compare", "a.npy", "b.npy", "--margin", margin)
 
 
 def test_a_p_below_the_resolution_of_its_swaps_is_printed_as_a_bound(

@@ -121,6 +121,16 @@ def test_a_test_draws_as_often_and_by_the_seed_that_it_is_asked_for() -> None:
     assert len({*found.values()}) == 3
 
 
+def test_systems_are_equal_within_a_margin_that_is_asked_for() -> None:
+    scores = np.eye(20).repeat(5, axis=1)
+    judged = pipeline.compare(scores, 2 * scores, margin=30)
+    assert judged["RSUM"]["margin"]["verdict"] == "equal within 180"
+    assert "equal within 30" in str(judged)
+    assert "margin" not in pipeline.compare(scores, 2 * scores)["RSUM"]
+    with pytest.raises(InputError, match="a margin above 0"):
+        pipeline.compare(scores, 2 * scores, margin=0)
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InputError, match="captions"):
         pipeline.evaluate(np.zeros((4, 7)))

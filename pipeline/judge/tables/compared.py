@@ -11,8 +11,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 from itertools import combinations
 from typing import Any
 
-from pipeline.foundation.evaluation.metrics.base import TASKS, Statistic, at
+from pipeline.foundation.evaluation.metrics.base import RECALLS, TASKS, Statistic, at
 from pipeline.foundation.evaluation.statistics.contrast import (
+    CANNOT_TELL,
     Contrast,
     compared,
     corrected_by,
@@ -20,6 +21,7 @@ from pipeline.foundation.evaluation.statistics.contrast import (
     in_ranks,
     sufficient,
 )
+from pipeline.foundation.evaluation.statistics.equivalence import CONFIDENCE
 from pipeline.foundation.evaluation.statistics.families import FDR, HOLM, MAX_T
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
@@ -48,7 +50,7 @@ ADJUSTED = {
     ),
     FDR: (
         "q: of the differences with q below 0.05, at most 5 % are false on average over studies, however the tests "
-        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, recalls among recalls). One or more of those "
+        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, all other numbers together). One or more of those "
         "found may well be false. That a difference is not found does not make two systems equal, so there are "
         "neither groups nor ranks. ±: standard deviation over seeds."
     ),
@@ -101,13 +103,42 @@ NOISE = (
     "what differs between the runs: seeds, or batch size, kernel and dtype. Below it, more images alone may not "
     "suffice."
 )
+WITHIN_BRIEFLY = (
+    "Equal within a margin: the {percent} % interval is inside (two one-sided tests); RSUM's margin is {recalls} times a "
+    "recall's."
+)
+WITHIN = (
+    "Equal within a margin: the {percent} % interval of the difference is inside, so each of two one-sided tests has 5 %. "
+    "RSUM's margin is {recalls} times a recall's, for it is the sum of {recalls}. {how} A difference may be significant and "
+    "less than the margin: it is then higher or lower by less. Each claim is one by itself, not corrected for the "
+    "others. A margin is chosen before the numbers are seen."
+)
+WITHIN_OVER = {
+    "images": (
+        "The interval is that of a bootstrap-t that draws whole images, wider where few images differ, for those that "
+        "were not seen; it leaves out seeds."
+    ),
+    "seeds": "The interval is that of the test over seeds and images.",
+}
+WOULD_SHOW = (
+    "Would show equality: how many images, or seeds of each system, would show with such a spread that systems "
+    "which do not differ are equal within the margin, in four of five cases."
+)
 BEYOND_NOISE = "Every difference is beyond the noise of {of}."
 FLOOR = "Two runs show a floor of the noise, they do not measure it."
 SEVERAL_RUNS = "the systems with several runs"
 MORE = "More: --explain."
 OF_NOISE = "noise"  # the heading of differences that are less than noise
 NEEDED = "would suffice"  # the heading of what a difference needs to be significant
+NEEDED_WITHIN = "would show equality"  # and of what equality within a margin needs
 VALUES = ("a", "b", "difference", "p", "adjusted")  # of a statistic, in the CSV
+VALUES_WITHIN = (
+    "margin",
+    "margin low",
+    "margin high",
+    "equal",
+    "margin verdict",
+)  # and of a margin
 SHORT = 8  # the most letters of a name that heads a column of numbers
 RECALLS_OF_PAIRS = "Every pair's recalls: --json."
 
@@ -124,6 +155,8 @@ def to_text(
         lines.append("")
     panels = _panels(names, contrasts, str)
     for panel in panels:
+        if lines and lines[-1]:
+            lines.append("")
         lines += text.to_text(panel)
     lines += map(wrapped, _notes(names, panels, contrasts, explain))
     return "\n".join(lines)
@@ -168,21 +201,11 @@ def to_csv(
         values[-1] = CORRECTED[FDR]
     csv_file = io.StringIO()
     writer = csv.writer(csv_file, lineterminator="\n")
-    writer.writerow(
-        [
-            "A",
-            "B",
-            "split",
-            "language",
-            "protocol",
-            "metric",
-            *values,
-            "low",
-            "high",
-            "noise",
-            "verdict",
-        ]
-    )
+    headings = ["A", "B", "split", "language", "protocol", "metric", *values]
+    headings += ["low", "high", "noise", "verdict"]
+    if _have_margins(contrasts):
+        headings += VALUES_WITHIN
+    writer.writerow(headings)
     for of_pairs in contrasts:
         for systems, contrast in zip(combinations(names, 2), of_pairs, strict=True):
             pool = (contrast.get("split"), contrast.get("language"), contrast["protocol"])
@@ -199,9 +222,18 @@ def to_csv(
                         *difference["interval"],
                         noise,
                         difference["verdict"],
+                        *_values_within(difference),
                     ]
                 )
     return csv_file.getvalue().rstrip()
+
+
+def _values_within(row: Mapping[str, Any]) -> list[Any]:
+    """What the CSV says of a margin; nothing where none was asked for."""
+    within = row.get("margin")
+    if within is None:
+        return []
+    return [within["margin"], *within["interval"], within["equal"], within["verdict"]]
 
 
 WRITERS = {"markdown": to_markdown, "latex": to_latex, "csv": to_csv}
@@ -224,15 +256,14 @@ def _panels(
                 row = at(contrast, statistic)
                 means = (mean(row, "a"), mean(row, "b"))
                 numbers = [*means, *difference(row)]
-                label = titled(statistic)
-                if "sides" in contrast:
-                    label = statistic.metric
+                label = _label(statistic, contrast, titled)
                 needed = would_suffice(row)
                 rows.append([label, *numbers, less_than_noise(row), _of_units(needed, contrast)])
             pools[title(contrast)] = rows
         systems_above = _above(names)
         minus = " − ".join(reversed(systems_above))
-        return [_panel(("", *systems_above, minus, "p", corrected, OF_NOISE, NEEDED), pools)]
+        panel = _panel(("", *systems_above, minus, "p", corrected, OF_NOISE, NEEDED), pools)
+        return [panel, *_of_margins(minus, contrasts, titled)]
     panels = []
     for of_pairs in contrasts:
         headings = ["", "RSUM", "rank", "letters"]
@@ -253,7 +284,65 @@ def _panels(
         panels.append(
             _panel(("", "difference", "p", corrected, "over", OF_NOISE, NEEDED), {"": pairs})
         )
+        if _have_margins(contrasts):
+            within: list[list[str | Cell]] = []
+            for pair, contrast in zip(pairs, of_pairs, strict=True):
+                within.append([pair[0], *_within(contrast["RSUM"], contrast)])
+            panels.append(_panel(_headings_within("difference"), {"": within}))
     return panels
+
+
+def _of_margins(
+    minus: str, contrasts: Sequence[Sequence[Contrast]], titled: Callable[[Statistic], str]
+) -> list[Panel]:
+    """Of two systems, whether each statistic is equal within its margin; nothing where none was
+    asked for.
+    """
+    if not _have_margins(contrasts):
+        return []
+    pools = {}
+    for (contrast,) in contrasts:
+        rows: list[list[str | Cell]] = []
+        for statistic in compared(contrast):
+            label = _label(statistic, contrast, titled)
+            rows.append([label, *_within(at(contrast, statistic), contrast)])
+        pools[title(contrast)] = rows
+    return [_panel(_headings_within(minus), pools)]
+
+
+def _label(statistic: Statistic, contrast: Contrast, titled: Callable[[Statistic], str]) -> str:
+    """What a statistic is called: by its metric alone where no images and captions are ranked."""
+    if "sides" in contrast:
+        return statistic.metric
+    return titled(statistic)
+
+
+def _have_margins(contrasts: Sequence[Sequence[Contrast]]) -> bool:
+    """Whether equality within a margin was asked for."""
+    return any("margin" in contrast["RSUM"] for of_pairs in contrasts for contrast in of_pairs)
+
+
+def _headings_within(minus: str) -> list[str]:
+    return ["", f"{minus} ({_percent_within()} %)", "margin", "verdict", NEEDED_WITHIN]
+
+
+def _percent_within() -> str:
+    return f"{100 * CONFIDENCE:g}"
+
+
+def _within(row: Mapping[str, Any], contrast: Contrast) -> list[str | Cell]:
+    """One statistic's difference with the interval that is inside its margin or not, the verdict,
+    and what would show equality where it says nothing.
+    """
+    within = row["margin"]
+    verdict = within["verdict"]
+    needed = ""
+    if within["needs"] is not None:
+        verdict = CANNOT_TELL
+        needed = sufficient(within["needs"])
+    difference = number(row["difference"], within["interval"], is_difference=True)
+    margin = f"±{within['margin']:g}"
+    return [difference, margin, verdict, _of_units(needed, contrast)]
 
 
 def _systems(
@@ -277,10 +366,10 @@ def _from_to(best: int, worst: int) -> str:
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:
-    """A panel, without the columns of noise and of what would suffice where these are empty."""
+    """A panel, without the columns of noise and of what would be enough where these are empty."""
     shown = []
     for column, heading in enumerate(headings):
-        is_optional = heading in (OF_NOISE, NEEDED)
+        is_optional = heading in (OF_NOISE, NEEDED, NEEDED_WITHIN)
         has_cells = any(row[column] for rows in groups.values() for row in rows)
         if has_cells or not is_optional:
             shown.append(column)
@@ -432,13 +521,18 @@ def _sentences(
     if not explain:
         sentences = [BRIEFLY[kind], ADJUSTED_BRIEFLY[correction], *on_noise, MORE]
         if has_needs:
-            sentences.insert(1, NEEDS_FOR_Q if correction == FDR else NEEDS_BRIEFLY)
+            needs = NEEDS_BRIEFLY
+            if correction == FDR:
+                needs = NEEDS_FOR_Q
+            sentences.insert(1, needs)
         if of_one_direction:
             sentences.insert(1, OF_ONE_DIRECTION)
         if forms_groups:
             sentences = [LETTERS, RANKS_BRIEFLY, *sentences]
         if averages_seeds:
             sentences.insert(-1, AVERAGED)
+        if _have_margins(contrasts):
+            sentences.insert(-1, _on_margin(WITHIN_BRIEFLY, first, kind))
         return [" ".join(sentences)]
     notes = [READ[kind], ADJUSTED[correction], *on_noise]
     if averages_seeds:
@@ -446,12 +540,25 @@ def _sentences(
     if of_one_direction:
         notes.append(OF_ONE_DIRECTION)
     if has_needs:
-        notes.append(NEEDS_FOR_Q if correction == FDR else WOULD_SUFFICE)
+        needs = WOULD_SUFFICE
+        if correction == FDR:
+            needs = NEEDS_FOR_Q
+        notes.append(needs)
+    if _have_margins(contrasts):
+        notes.append(_on_margin(WITHIN, first, kind))
+    if NEEDED_WITHIN in _headings(panels):
+        notes.append(WOULD_SHOW)
     if forms_groups:
         notes += [LETTERS, RANKS]
     if has_several_pairs:
         notes.append(RECALLS_OF_PAIRS)
     return notes
+
+
+def _on_margin(sentence: str, contrast: Contrast, kind: str) -> str:
+    """A sentence on equality within a margin."""
+    recalls = len(RECALLS) * sum(contrast[way] is not None for way in ("i2t", "t2i"))
+    return sentence.format(percent=_percent_within(), recalls=recalls, how=WITHIN_OVER[kind])
 
 
 def _of_units(text: Any, contrast: Contrast) -> Any:

@@ -205,8 +205,8 @@ def test_the_least_number_is_found_to_a_hundredth_in_a_few_simulations(enough: i
         tried.append(number)
         return float(number >= enough)
 
-    found = power._least(simulated, 2, power.MOST_IMAGES)
+    found = power.least(simulated, 2, power.MOST_IMAGES)
     assert found is not None
     assert enough <= found <= 1.01 * enough
     assert len(tried) <= 15  # halving alone takes 20 and more
-    assert power._least(simulated, 2, enough - 1) is None
+    assert power.least(simulated, 2, enough - 1) is None

@@ -12,6 +12,11 @@ from pipeline.foundation.evaluation.metrics.base import RSUM, STATISTICS, Statis
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.statistics import noise
 from pipeline.foundation.evaluation.statistics.all_pairs import LEVEL, Corrected
+from pipeline.foundation.evaluation.statistics.equivalence import (
+    Equality,
+    check_margin,
+    equality,
+)
 from pipeline.foundation.evaluation.statistics.families import FDR, ComparedPairs, correct
 from pipeline.foundation.evaluation.statistics.letters import letters
 from pipeline.foundation.evaluation.statistics.rank_intervals import rank_intervals
@@ -43,6 +48,7 @@ def together(
     seed: int,
     over_seeds: bool = True,
     fdr: bool = False,
+    margin: float | None = None,
 ) -> list[list[dict[str, Any]]]:
     """Compare pairs of systems that are printed together, corrected for all of them.
 
@@ -58,10 +64,17 @@ def together(
         seed: Of the swaps.
         over_seeds: Whether two systems with several seeds are tested over seeds and images.
         fdr: Whether p are corrected to q.
+        margin: Each row also says whether the systems are equal within it, see `equality`; of a
+            recall, in percent points.
 
     Returns:
         The contrast of each pair of each pool.
+
+    Raises:
+        InputError: For systems that were not measured alike, and for a margin that is not above 0.
     """
+    if margin is not None:
+        check_margin(margin)
     pools = [pairs for pairs in pools if pairs]
     recalls = [_statistics(pairs[0][0])[:-1] for pairs in pools]
     tests = sum(len(names) * len(pairs) for names, pairs in zip(recalls, pools, strict=True))
@@ -84,6 +97,13 @@ def together(
                 for name in names:
                     row = at(contrast, name)
                     _correct(row, tests_of_pair[name], next(corrected), family.by)
+    if margin is not None:
+        for of_pool, of_contrasts in zip(tested, contrasts, strict=True):
+            for pair, contrast in zip(of_pool.pairs, of_contrasts, strict=True):
+                found = equality(*pair, margin, seed, over_seeds)
+                for name in compared(contrast):
+                    row = at(contrast, name)
+                    row["margin"] = _within(row, found[name])
     return contrasts
 
 
@@ -212,8 +232,31 @@ def _verdict(difference: float, needs: Mapping[str, int | None] | None, by: str 
     return "lower"
 
 
+def _within(row: Mapping[str, Any], found: Equality) -> dict[str, Any]:
+    """Whether a row's systems are equal within a margin. A difference that is significant stays
+    one: "higher by less than 0.5". `needs` is of those of which neither is shown.
+    """
+    is_significant = row["adjusted"] < LEVEL
+    needs = None
+    verdict = row["verdict"]
+    if is_significant and found.is_shown:
+        verdict = f"{verdict} by less than {found.margin:g}"
+    elif found.is_shown:
+        verdict = f"equal within {found.margin:g}"
+    elif not is_significant:
+        needs = found.needs()
+        verdict = f"{CANNOT_TELL}; {sufficient(needs)} would show equality"
+    return {
+        "margin": found.margin,
+        "interval": [found.interval.low, found.interval.high],
+        "equal": found.is_shown,
+        "verdict": verdict,
+        "needs": needs,
+    }
+
+
 def sufficient(needs: Mapping[str, int | None]) -> str:
-    """What would make a difference significant, rounded up to two digits: "9 seeds"."""
+    """What would be enough, rounded up to two digits: "9 seeds"."""
     for unit in ("seeds", "images"):
         number = needs.get(unit)
         if number:

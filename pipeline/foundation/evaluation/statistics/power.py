@@ -179,8 +179,8 @@ class OverSeeds:
             return self.power(self.seeds, images, level)
 
         return {
-            "seeds": _least(power_of_seeds, 2, MOST_SEEDS),
-            "images": _least(power_of_images, 2, MOST_IMAGES),
+            "seeds": least(power_of_seeds, 2, MOST_SEEDS),
+            "images": least(power_of_images, 2, MOST_IMAGES),
         }
 
     def power(self, seeds: Ids, images: int, level: float) -> float:
@@ -191,9 +191,7 @@ class OverSeeds:
             """Measured variances over true ones."""
             return np.asarray(generator.chisquare(freedom, size) / freedom)
 
-        shared = self.shared * self.images / images
-        by_image = self.by_image * self.images / images
-        variance = np.maximum(self.variance - self.by_image, 0) + by_image
+        shared, variance = self._spread(images)
         measured_seeds = self.seeds
         # The better recipe is simulated last, so that the draws do not depend on the order of the
         # two.
@@ -216,8 +214,23 @@ class OverSeeds:
         _, _, p = welch(gap, parts, [images - 1, *(seeds - 1)])
         return float((p < level).mean())
 
+    def parts(self, seeds: Ids, images: int) -> Floats:
+        """The variance of the difference with so many seeds of each and so many images: over images
+        that all seeds share, and of each recipe over seeds, float64 [3].
+        """
+        shared, variance = self._spread(images)
+        return np.array([shared, *(variance / seeds)])
 
-def _least(power: Callable[[int], float], least: int, most: int) -> int | None:
+    def _spread(self, images: int) -> tuple[float, Floats]:
+        """The variances on so many images: that which all seeds share, and each recipe's of a
+        run.
+        """
+        shared = self.shared * self.images / images
+        by_image = self.by_image * self.images / images
+        return shared, np.maximum(self.variance - self.by_image, 0) + by_image
+
+
+def least(power: Callable[[int], float], least: int, most: int) -> int | None:
     """The least number with enough power, to a hundredth; None if the most has not."""
     if power(most) < POWER:
         return None

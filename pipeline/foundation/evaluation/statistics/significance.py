@@ -119,7 +119,7 @@ def compare_hits(
     most = image_hits.most(minus)
     evidence: list[OverImages] | list[OverSeeds]
     if over_seeds and len(old) > 1 and len(new) > 1:
-        runs = (_runs(old), _runs(new))
+        runs = (Runs.of(old), Runs.of(new))
         resolution = 0.0
         low, high, p = difference_over_seeds(*runs, most, confidence)
         evidence = OverSeeds.of(*runs, most)
@@ -139,13 +139,6 @@ def _as_runs(runs: Metrics | Sequence[Metrics]) -> list[Metrics]:
     if isinstance(runs, Metrics):
         return [runs]
     return list(runs)
-
-
-def _runs(group: Hits) -> Runs:
-    return Runs(
-        np.array([image_hits.statistics(run) for run in group]),
-        np.array([image_hits.contributions(run) for run in group]),
-    )
 
 
 def mean_of_runs(group: Hits) -> list[FoldHits]:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pipeline.foundation.evaluation.retrieval import Floats
+from pipeline.foundation.evaluation.statistics import image_hits
 from pipeline.foundation.evaluation.statistics.distributions import chance_beyond
+from pipeline.foundation.evaluation.statistics.image_hits import FoldHits
 from pipeline.foundation.evaluation.statistics.wilson import UNSEEN
 
 
@@ -16,6 +18,14 @@ class Runs:
 
     values: Floats  # float64 [S, K], each run's statistics
     contributions: Floats  # float64 [S, N, K], how far each image lies above or below them
+
+    @classmethod
+    def of(cls, hits: Sequence[Sequence[FoldHits]]) -> "Runs":
+        """Measure them from the hits of each run, by fold."""
+        return cls(
+            np.array([image_hits.statistics(run) for run in hits]),
+            np.array([image_hits.contributions(run) for run in hits]),
+        )
 
     def variance(self) -> Floats:
         """Compute the variance of the mean over seeds, for other seeds on the same images."""
