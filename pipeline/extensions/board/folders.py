@@ -56,7 +56,7 @@ def found_in(folder: Path) -> list[Found]:
             return files
     raise InputError(
         f"{folder}: holds no tasks; expected {folder.name}/TASK/SYSTEM.npz or other files of scores, mteb's "
-        "MODEL/TASK_predictions.json, or MMEB's MODEL/TASK_pred.jsonl"
+        f"MODEL/TASK_predictions.json, or MMEB's MODEL/TASK_pred.jsonl; files of one task are TASK={folder}/*"
     )
 
 
@@ -140,7 +140,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _model(folder: Path, file: Path) -> str:
-    """The model whose file it is: the first folder below, or the folder itself."""
+    """The model whose file it is: the first folder below, or the folder itself, as which mteb's
+    org__model is known.
+    """
+    if "__" in folder.resolve().name:
+        return folder.resolve().name
     for name in file.relative_to(folder).parts[:-1]:
         if name not in SUITES:
             return name

@@ -82,7 +82,7 @@ def make(
     for name, place in systems.items():
         listed.append({"name": name, "tasks": counts[place], "facts": facts.get(name, {})})
     placed, left_out = _over_tasks(entries, len(systems), options.rule)
-    notes += _notes(entries, placed)
+    notes += _notes(entries, listed, placed)
     return {
         "tasks": entries,
         "systems": listed,
@@ -211,8 +211,14 @@ def _over_tasks(
     return over, left_out
 
 
-def _notes(entries: Sequence[Mapping[str, Any]], placed: Mapping[str, Any] | None) -> list[str]:
-    """What is said of a board without places."""
+def _notes(
+    entries: Sequence[Mapping[str, Any]],
+    systems: Sequence[Mapping[str, Any]],
+    placed: Mapping[str, Any] | None,
+) -> list[str]:
+    """What is said of a board without places, or with one."""
+    if len(systems) == 1:
+        return [f"{systems[0]['name']} is the only system: there is nothing to compare it with"]
     if len(entries) == 1:
         return ["one task: there are no places over tasks"]
     if placed is None:
@@ -224,6 +230,9 @@ def _notes(entries: Sequence[Mapping[str, Any]], placed: Mapping[str, Any] | Non
             "no system is on every task, so none has a place over tasks; systems are the same on two tasks if they "
             "have the same name there, that of the file without its ending, or SYSTEM of TASK=SYSTEM=FILE"
         ]
+    if len(placed["systems"]) == 1:
+        alone = systems[placed["systems"][0]["system"]]["name"]
+        return [f"only {alone} is on every task, so its place says nothing"]
     return []
 
 

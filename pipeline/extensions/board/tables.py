@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pipeline.foundation.parts.errors import counted, few, sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
-from pipeline.judge.tables import latex, markdown, text
-from pipeline.judge.tables.table import MISSING, Cell, Note, Panel, Table, grid, number
+from pipeline.judge.tables import evaluated, latex, markdown, text
+from pipeline.judge.tables.table import MISSING, Note, Panel, Table, grid, number
 
 # A board as plain JSON values.
 Board = Mapping[str, Any]
@@ -23,6 +24,9 @@ FEW = 4
 # The columns of tasks that fit beside each other.
 COLUMNS_OF_TEXT = 8
 COLUMNS_ON_PAPER = 12
+CAPTION = "Ranks from the best to the worst."
+# So many systems without a place are named.
+NAMED = 10
 # A rule -> how it is read.
 RULES = {
     "mean rank": "the mean over {units} of a system's rank in each",
@@ -162,8 +166,11 @@ def _on_places(board: Board) -> Iterator[str]:
             f"Whichever unit is left out, the order of {len(over['stable'])} of {counted(pairs, 'pair')} of systems is "
             "the same."
         )
-    for missing in over["unplaced"]:
+    for missing in over["unplaced"][:NAMED]:
         yield f"{names[missing['system']]} has no place: it is not measured on {few(missing['missing'])}."
+    more = len(over["unplaced"]) - NAMED
+    if more > 0:
+        yield f"{counted(more, 'system')} more without a place: --json says what each misses."
 
 
 def _tasks(board: Board) -> Iterator[Panel]:
@@ -175,17 +182,24 @@ def _tasks(board: Board) -> Iterator[Panel]:
             name = board["systems"][row["system"]]["name"]
             rows.append([name, value, _from_to(row["rank"]), row["letters"]])
         panel = grid(("", task["metric"], "rank", "letters"), {"": rows})
-        yield replace(panel, caption=_described(task), notes=(Note(RANKS),), key=task["name"])
+        yield replace(
+            panel,
+            caption=_described(task),
+            notes=(Note(evaluated.of_units(RANKS, task)),),
+            key=task["name"],
+        )
 
 
 def _many(board: Board, columns: int) -> Iterator[Panel]:
     """Tables of rank intervals, with a column for each task under its number."""
     tasks = board["tasks"]
-    notes = [RANKS_ALONE]
-    notes += [f"{key}: {_described(task)}" for key, task in enumerate(tasks, 1)]
-    for start in range(0, len(tasks), columns):
-        shown = tasks[start : start + columns]
-        headings = ["", *(str(key) for key in range(start + 1, start + 1 + len(shown)))]
+    notes = [evaluated.of_units(RANKS_ALONE, tasks[0])]
+    notes += [f"T{key}: {_described(task)}" for key, task in enumerate(tasks, 1)]
+    blocks = math.ceil(len(tasks) / columns)
+    at_once = math.ceil(len(tasks) / blocks)
+    for start in range(0, len(tasks), at_once):
+        shown = tasks[start : start + at_once]
+        headings = ["", *(f"T{key}" for key in range(start + 1, start + 1 + len(shown)))]
         ranks = [
             {row["system"]: _from_to(row["rank"]) for row in task["systems"]} for task in shown
         ]
@@ -194,8 +208,7 @@ def _many(board: Board, columns: int) -> Iterator[Panel]:
             cells = [of_task.get(system, MISSING) for of_task in ranks]
             rows.append([board["systems"][system]["name"], *cells])
         panel = grid(headings, {"": rows})
-        caption = f"Ranks on tasks {start + 1} to {start + len(shown)}."
-        yield replace(panel, caption=caption, notes=tuple(map(Note, notes)), key="ranks")
+        yield replace(panel, caption=CAPTION, notes=tuple(map(Note, notes)), key="ranks")
 
 
 def _in_order(board: Board) -> list[int]:

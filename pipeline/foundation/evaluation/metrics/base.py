@@ -385,7 +385,7 @@ def by_image(metric: Metric, runs: Sequence[Sequence[Fold]], directions: Sequenc
         raise InputError(
             f"{metric}: is a median, of which no image has a part of its own; choose MeanR"
         )
-    divisor = len(directions)
+    divisor = float(len(directions))
     most = metric.most
     if metric.summed is not None:
         divisor = metric.summed
