@@ -151,7 +151,7 @@ def _called(ranking: Ranking, first: Metrics) -> str:
     if ranking.direction:
         return f"{ranking.direction} {ranking.metric}"
     if ranking.metric.summed is None and len(first.directions) > 1:
-        return f"mean {ranking.metric}"
+        return f"{ranking.metric}, both directions"
     return str(ranking.metric)
 
 
