@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,8 +51,9 @@ def test_a_task_has_the_numbers_of_evaluate_and_the_differences_of_compare(pipel
     assert by_name["good"]["interval"] == pytest.approx(measured["interval"]["RSUM"])
     files = [f"hits/a/{name}.npy" for name in by_name]
     compared = json.loads(pipeline("compare", *files, "--json")[1])
-    differences = [pair["RSUM"]["difference"] for pair in compared]
-    assert task["pairs"]["difference"] == pytest.approx(differences)
+    for number in ("difference", "p", "adjusted"):
+        of_pairs = [pair["RSUM"][number] for pair in compared]
+        assert task["pairs"][number] == pytest.approx(of_pairs), number
     assert [row["rank"] for row in by_name.values()] == [[2, 2], [1, 1], [3, 3]]
     assert [row["letters"] for row in by_name.values()] == ["b", "a", "c"]
 
@@ -159,3 +161,17 @@ def test_what_cannot_be_ranked_is_one_line(refused: Callable[..., str]) -> None:
     assert "expected a column `system`" in refused("board", "hits", "--models", "models.csv")
     Path("empty").mkdir()
     assert "holds no tasks" in refused("board", "empty")
+
+
+def test_the_page_shows_what_is_printed(pipeline: Any) -> None:
+    page = Path(__file__).parents[3].joinpath("docs", "board.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (shown,) = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    exec(block, {})
+    code, out, err = pipeline("board", "scores", "--unit", "scenes=scenes-*")
+    assert code == 0, err
+    at = 0
+    for passage in shown.split("…\n"):
+        found = out.find(passage.rstrip(), at)
+        assert found >= 0, passage
+        at = found
