@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -49,14 +50,14 @@ def named(
     """
     tasks: dict[str, Task] = {}
     for argument in arguments:
-        if (paths.root / argument).is_dir():
+        if os.path.isdir(paths.root / argument):  # also of a list that is too long for a name
             _add_folder(tasks, paths.root, argument)
             continue
         name, _, files = argument.partition("=")
-        if not name.strip() or not files.strip() or (paths.root / argument).exists():
+        if not name.strip() or not files.strip() or os.path.exists(paths.root / argument):
             raise InputError(
                 f"{argument}: expected TASK=FILE, or a folder of tasks; name the task that it is of, such as "
-                f"flickr={argument}"
+                f"flickr={argument.strip('=')}"
             )
         task = tasks.setdefault(name.strip(), Task(name.strip()))
         for system, places in _systems(paths, settings, files.strip(), dataset).items():
@@ -93,7 +94,7 @@ def _systems(
     if title:
         return {title: places}
     names = [files]
-    if not (paths.root / files).exists():
+    if not os.path.exists(paths.root / files):
         names = [name.strip() for name in files.split(",")]
     systems: dict[str, list[Place]] = {}
     for name in named_systems.expanded(paths.root, names):

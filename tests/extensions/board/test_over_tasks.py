@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.extensions.board import over_tasks
+from pipeline.extensions.board import command, over_tasks, tables
 
 
 def test_ranks_places_and_what_holds_without_one_unit_are_those_by_hand() -> None:
@@ -54,3 +54,8 @@ def test_equal_systems_share_the_first_place_and_less_may_be_better() -> None:
     assert placed.scores.wins.tolist() == [1, 1, 1]
     assert placed.stable == []
     assert over_tasks.ranks_of([3.0, 1.0], less_is_better=True).tolist() == [2, 1]
+
+
+def test_every_rule_can_be_asked_for_and_is_said_in_words() -> None:
+    assert tuple(over_tasks.RULES) == command.RULES
+    assert [words for words, _ in over_tasks.RULES.values()] == list(tables.RULES)
