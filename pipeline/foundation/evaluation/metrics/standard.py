@@ -302,12 +302,7 @@ def with_further(
     if not metrics:
         return found
     scores = retrieval.as_similarity(source)
-    relevance = as_relevance(truth, scores.shape)
-    folds = []
-    parts = find(rules).parts(relevance.owner, scores.shape[0])
-    for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
-        pool = retrieval.select(scores, images, captions)
-        folds.append(fold_of(pool, ranks, metrics, found.ties, block_megabytes))
+    folds = folds_of(metrics, scores, truth, found, rules, block_megabytes)
     numbers = dict(found.numbers)
     further = {}
     for way in found.directions:
