@@ -9,6 +9,7 @@ folders and its line here.
 
 EXTENSIONS = (
     "audit",  # docs/evaluation.md
+    "board",  # docs/board.md
     "catalogues",  # docs/paper.md
     "claims",  # docs/heads.md
     "detector",  # docs/detectors.md

@@ -70,7 +70,8 @@ class MtebPredictions(Layout):
         for other in others:
             self.others.append(Other(other, is_sibling=other[1] == chosen[1]))
         self.title = f"mteb's predictions, subset {chosen[0]}, split {chosen[1]}"
-        if model:
+        # The folder of results that mteb makes for org/model is org__model.
+        if model and model.replace("/", "__") not in self.path.parts:
             self.title += (
                 f", of {model} (or of a later model: mteb keeps the name of the first that wrote "
                 "the file)"

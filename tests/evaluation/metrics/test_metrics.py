@@ -19,6 +19,7 @@ from pipeline.foundation.evaluation.metrics.base import (
     Fold,
     Metric,
     as_dict,
+    by_image,
     fold_of,
     joined,
     of_median,
@@ -26,7 +27,7 @@ from pipeline.foundation.evaluation.metrics.base import (
 )
 from pipeline.foundation.evaluation.metrics.kinds import NDCG
 from pipeline.foundation.evaluation.metrics.spelt import spelt
-from pipeline.foundation.evaluation.metrics.standard import of_pool
+from pipeline.foundation.evaluation.metrics.standard import folds_of, of_pool
 from pipeline.foundation.evaluation.retrieval import (
     Embeddings,
     Protocol,
@@ -38,7 +39,7 @@ from pipeline.foundation.evaluation.retrieval import (
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, place
 from pipeline.foundation.evaluation.retrieval.ranks import QueryRanks, Ranks, Ties
 from pipeline.foundation.evaluation.retrieval.relevance import Positives
-from pipeline.foundation.evaluation.statistics import interval
+from pipeline.foundation.evaluation.statistics import image_hits, interval
 from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import Evaluate
 from pipeline.judge.systems.scores.fuse import fuse
@@ -498,3 +499,37 @@ def test_queries_without_a_candidate_of_the_grade_count_zero() -> None:
     for name in ("AP(rel=2)", "R(rel=2)@2", "Rprec(rel=2)", "MRR(rel=2)", "nDCG(rel=2)@1"):
         assert parse(name).values(fold.i2t, "expected")[0] == 0
     assert parse("R(rel=2)@2").values(fold.i2t, "expected")[1] == 1
+
+
+def test_the_parts_of_images_are_together_the_metric_with_its_interval(
+    rng: np.random.Generator,
+) -> None:
+    # Images have 1 to 4 captions, and one of the second fold has none.
+    owner = np.repeat(np.arange(10), [1, 2, 3, 4, 1, 2, 3, 0, 4, 1])
+    scores = rng.integers(0, 3, (10, len(owner))).astype(float)
+    rules = Protocol("2fold", folds=2)
+    measured = evaluate(scores, owner, rules)
+    for name in ("RSUM", "mR", "nDCG@3", "MeanR"):
+        (metric,) = parse_all([name])
+        folds = folds_of([metric], as_similarity(scores), owner, measured, rules, 32)
+        numbers = with_intervals([metric], folds)
+        both = by_image(metric, [folds], ["i2t", "t2i"])
+        assert both.parts.mean() == pytest.approx(both.interval.value), name
+        assert both.interval.value == pytest.approx(
+            sum(each.value for each in numbers.values()) / len(numbers)
+        )
+        for (way, _), known in numbers.items():
+            of_way = by_image(metric, [folds], [way] if way else ["i2t", "t2i"])
+            assert of_way.parts.mean() == pytest.approx(known.value), name
+            ends = (of_way.interval.low, of_way.interval.high)
+            assert ends == pytest.approx((known.low, known.high)), name
+    (rsum,) = parse_all(["RSUM"])
+    hits = image_hits.parts(image_hits.gather(measured))
+    folds = folds_of([rsum], as_similarity(scores), owner, measured, rules, 32)
+    both = by_image(rsum, [folds, folds], ["i2t", "t2i"])
+    assert both.parts == pytest.approx(hits[:, -1])
+    alone = by_image(rsum, [folds], ["t2i"])
+    assert alone.parts == pytest.approx(hits[:, 3:6].sum(1))
+    assert 0 <= alone.interval.low < alone.interval.value < alone.interval.high <= 300
+    with pytest.raises(InputError, match="choose RSUM"):
+        by_image(parse_all(["mR"])[0], [folds], ["t2i"])

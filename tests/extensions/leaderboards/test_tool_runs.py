@@ -216,6 +216,19 @@ def test_a_right_candidate_is_no_rival_of_its_copy_and_may_be_missing(
         open_system(f"{tmp_path / 'x_qry'}:local")
 
 
+def test_the_model_of_predictions_is_named_unless_their_folder_names_it(tmp_path: Path) -> None:
+    answers = tmp_path / "qrels.json"
+    answers.write_text('{"0": {"a": 1}}')
+    held = {"mteb_model_meta": {"model_name": "org/m"}, "en": {"test": {"0": {"a": 0.9}}}}
+    said = []
+    for folder in ("org__m", "other"):
+        path = tmp_path / folder / "T_predictions.json"
+        path.parent.mkdir()
+        path.write_text(json.dumps(held))
+        said.append("of org/m" in open_system(str(path), Columns(judgements=answers)).read_as)
+    assert said == [False, True]
+
+
 def test_keys_come_in_any_order(tmp_path: Path) -> None:
     """Of two queries the first finds its candidate, whatever comes first in a file."""
     answers = tmp_path / "qrels.json"

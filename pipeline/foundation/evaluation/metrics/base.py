@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.retrieval import Floats, Ids, QueryRanks, Ra
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, place
 from pipeline.foundation.evaluation.statistics.distributions import quantile
 from pipeline.foundation.evaluation.statistics.wilson import Interval, of_mean_share
+from pipeline.foundation.parts.errors import InputError
 
 Cutoff = Literal["none", "optional", "needed"]
 # What is asked and what is found; the last two are tasks of CxC alone.
@@ -207,8 +208,11 @@ class Metric(ABC):
         """
         if not values:
             values = [self.values(fold.ranked(direction), fold.ties) for fold in folds]
-        means = [self._mean(of_fold) for of_fold in values]
-        return float(np.mean(means))
+        return self.mean(values)
+
+    def mean(self, values: Sequence[Floats]) -> float:
+        """The mean over folds of the mean or median over queries, as printed, of their values."""
+        return float(np.mean([self._mean(of_fold) for of_fold in values]))
 
     def _mean(self, values: Floats) -> float:
         if self.is_median:
@@ -342,32 +346,92 @@ def of_runs(
     runs: the folds of each. way: the direction, "" for a metric of both. For the median of several
         runs it is as wide as if all of them erred alike.
     """
-    found = [_of_run(metric, folds, way) for folds in runs]
-    value = float(np.mean([of_run.value for of_run in found]))
+    directions = ["i2t", "t2i"]
+    if way:
+        directions = [way]
+    found = [_of_run(metric, folds, directions) for folds in runs]
+    numbers = [
+        metric.number(folds, way, of_run.values) for folds, of_run in zip(runs, found, strict=True)
+    ]
+    value = float(np.mean(numbers))
     if metric.is_median:
         ends = [of_median(*of_run.parts[0], resamples, seed) for of_run in found]
         low, high = np.mean(ends, axis=0).tolist()
         return Interval(value, low, high, CONFIDENCE)
     apart = [joint(of_run.parts) for of_run in found]
     by_image: Floats = np.mean(apart, axis=0) / (metric.summed or 1)
+    return _interval(metric, value, by_image, metric.most)
+
+
+class ByImage(NamedTuple):
+    """A metric of one system, the mean over its runs."""
+
+    interval: Interval
+    # float64 [N], each image's part of it, multiplied by N so that their mean is the metric.
+    parts: Floats
+
+
+def by_image(metric: Metric, runs: Sequence[Sequence[Fold]], directions: Sequence[str]) -> ByImage:
+    """The mean of a metric over runs of one system and over directions, whose sum is taken of a
+    metric that is `summed`, with its 95 % interval and each image's part.
+
+    runs: the folds of each, on the same queries. directions: those that have queries.
+
+    Raises:
+        InputError: For a median, of which no image has a part, and for a mean of both directions
+            where there is one.
+    """
+    if metric.is_median:
+        raise InputError(
+            f"{metric}: is a median, of which no image has a part of its own; choose MeanR"
+        )
+    divisor = float(len(directions))
+    most = metric.most
+    if metric.summed is not None:
+        divisor = metric.summed
+        most *= len(directions) / 2
+    if metric.summed not in (None, 1.0) and len(directions) == 1:
+        raise InputError(
+            f"{metric}: is of both directions, and there is one; choose RSUM, which is then the sum of its "
+            "three recalls, or mean_recall"
+        )
+    found = [_of_run(metric, folds, directions) for folds in runs]
+    apart = np.mean([joint(of_run.parts) for of_run in found], axis=0) / divisor
+    parts = np.mean([_parts(of_run.parts) for of_run in found], axis=0) / divisor
+    means = []
+    for of_run in found:
+        of_directions = [metric.mean(values) for values, _ in of_run.parts]
+        means.append(sum(of_directions) / divisor)
+    interval = _interval(metric, float(np.mean(means)), apart, most)
+    return ByImage(interval, metric.scale * parts)
+
+
+def _interval(metric: Metric, value: float, apart: Floats, most: float) -> Interval:
+    """The interval of a mean.
+
+    apart: [N], how far each image's values are from it, before they are scaled. most: the largest
+        that a share can be.
+    """
     if not metric.is_share:
-        low, high = of_mean(value, by_image, least=1)
+        low, high = of_mean(value, apart, least=1)
         return Interval(value, low, high, CONFIDENCE)
-    scale = metric.scale * metric.most
-    low, high = of_mean_share(value / scale, by_image / metric.most, CONFIDENCE)
+    scale = metric.scale * most
+    low, high = of_mean_share(value / scale, apart / most, CONFIDENCE)
     return Interval(value, scale * low, scale * high, CONFIDENCE)
 
 
 class _Run(NamedTuple):
-    value: float
     # Of each direction, the values of each fold's queries and the images with which they are drawn.
     parts: list[tuple[list[Floats], list[Ids]]]
 
+    @property
+    def values(self) -> list[Floats]:
+        """The values of the first direction's queries."""
+        values, _ = self.parts[0]
+        return values
 
-def _of_run(metric: Metric, folds: Sequence[Fold], way: str) -> _Run:
-    directions = ["i2t", "t2i"]
-    if way:
-        directions = [way]
+
+def _of_run(metric: Metric, folds: Sequence[Fold], directions: Sequence[str]) -> _Run:
     parts = []
     for direction in directions:
         ranked = [fold.ranked(direction) for fold in folds]
@@ -375,8 +439,7 @@ def _of_run(metric: Metric, folds: Sequence[Fold], way: str) -> _Run:
             metric.values(queries, fold.ties) for queries, fold in zip(ranked, folds, strict=True)
         ]
         parts.append((values, [queries.drawn_with for queries in ranked]))
-    values, _ = parts[0]
-    return _Run(metric.number(folds, way, values), parts)
+    return _Run(parts)
 
 
 def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
@@ -391,6 +454,24 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
     images = sum(len(apart) for apart in folds)
     # A number is the mean over folds, so an image of a smaller fold has more weight.
     return np.concatenate([apart * (images / (count * len(apart))) for apart in folds])
+
+
+def _parts(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
+    """For each image of all folds its queries' part of their mean, multiplied by N; of several
+    means, such as both directions, the sum of these.
+    """
+    count = len(parts[0][0])
+    folds = []
+    for fold in range(count):
+        images = 1 + max(int(owners[fold].max()) for _, owners in parts)
+        asked = np.zeros(images, bool)
+        of_fold = np.zeros(images)
+        for values, owners in parts:
+            asked[owners[fold]] = True
+            of_fold += np.bincount(owners[fold], values[fold], images) / len(values[fold])
+        folds.append(of_fold[asked])
+    every = np.concatenate(folds)
+    return every * (len(every) / count)
 
 
 def _apart(parts: Sequence[tuple[Floats, Ids]]) -> Floats:

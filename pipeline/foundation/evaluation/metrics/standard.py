@@ -240,6 +240,23 @@ def of_pool(
     progress: Callable[[int], object],
 ) -> dict[str, Any]:
     """Compute several metrics of a pool whose best right candidates are ranked already."""
+    folds = folds_of(metrics, source, truth, found, rules, settings.block_megabytes, progress)
+    numbers = with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
+    return as_dict(numbers) | ranges(metrics, folds)
+
+
+def folds_of(
+    metrics: Sequence[Metric],
+    source: Scores,
+    truth: object,
+    found: Metrics,
+    rules: str | Protocol,
+    block_megabytes: float,
+    progress: Callable[[int], object] = lambda images: None,
+) -> list[Fold]:
+    """The folds of a pool whose best right candidates are ranked already, with all right
+    candidates placed where a metric asks for them.
+    """
     relevance = as_relevance(truth, source.shape)
     parts = find(rules).parts(relevance.owner, source.shape[0])
     folds = []
@@ -247,11 +264,9 @@ def of_pool(
     for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
         pool = retrieval.select(source, images, captions)
         advance = partial(_of_fold, progress, done, len(images), len(images) + len(captions))
-        fold = fold_of(pool, ranks, metrics, found.ties, settings.block_megabytes, advance)
-        folds.append(fold)
+        folds.append(fold_of(pool, ranks, metrics, found.ties, block_megabytes, advance))
         done += len(images)
-    numbers = with_intervals(metrics, folds, settings.resamples, settings.seed, found.directions)
-    return as_dict(numbers) | ranges(metrics, folds)
+    return folds
 
 
 def ranges(metrics: Sequence[Metric], folds: Sequence[Fold]) -> dict[str, Any]:
@@ -287,12 +302,7 @@ def with_further(
     if not metrics:
         return found
     scores = retrieval.as_similarity(source)
-    relevance = as_relevance(truth, scores.shape)
-    folds = []
-    parts = find(rules).parts(relevance.owner, scores.shape[0])
-    for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
-        pool = retrieval.select(scores, images, captions)
-        folds.append(fold_of(pool, ranks, metrics, found.ties, block_megabytes))
+    folds = folds_of(metrics, scores, truth, found, rules, block_megabytes)
     numbers = dict(found.numbers)
     further = {}
     for way in found.directions:

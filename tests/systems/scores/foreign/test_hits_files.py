@@ -103,6 +103,15 @@ def test_systems_are_compared_within_the_folds_of_their_hits(pipeline: Any, file
     assert printed(pipeline, "compare", *hits) == of_scores
 
 
+def test_hits_are_said_to_be_of_a_system_that_their_file_is_not_called(
+    pipeline: Any, files: Path
+) -> None:
+    hits = write(pipeline, "one")
+    assert open_system(hits).read_as.startswith("hits of one by protocol all")
+    Path(hits).rename("one.npz")
+    assert open_system("one.npz").read_as.startswith("hits by protocol all")
+
+
 def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
     np.save("plain.npy", scores(1, 1.5))
     pipeline("evaluate", "plain.npy", "--hits", "hits.npz")

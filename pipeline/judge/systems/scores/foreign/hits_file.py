@@ -154,10 +154,12 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
     pools = tuple(read.pools(found, owner))
     ranks = KnownRanks((images, captions), owner, pools, rules, str(path))
     pool, has_ids, said = _identified(read, ranks, columns)
-    of_what = printable(facts.system)
+    read_as = "hits"
+    if facts.system != path.stem:  # files of many systems are then said to be read as one thing
+        read_as += f" of {printable(facts.system)}"
     if facts.dataset:
-        of_what += f" on {printable(facts.dataset)}"
-    read_as = f"hits of {of_what} by protocol {rules.name}, {sized(images, captions)}"
+        read_as += f" on {printable(facts.dataset)}"
+    read_as += f" by protocol {rules.name}, {sized(images, captions)}"
     return Scores(ranks, pool, has_ids, in_words(read_as, said))
 
 
