@@ -109,7 +109,7 @@
     const wrong = limits.find(([, value]) => value === null);
     let shown = 0;
     for (const table of tables) {
-      const firstFact = table.tHead.rows[0].cells.length - facts.length;
+      const firstFact = Number(table.dataset.facts);
       for (const row of table.tBodies[0].rows) {
         const name = names[row.dataset.system].toLowerCase();
         row.hidden = !words.every((word) => name.includes(word)) || !limits.every(([, value, fact]) => {
@@ -140,12 +140,14 @@
     paths: { row: figure.querySelector(".row"), one: figure.querySelector(".one"), two: figure.querySelector(".two"), at: figure.querySelector(".at") },
   }));
 
+  // A bar as high as its row, of many systems higher, so that it is seen.
   function bar(task, system) {
     const place = task.placeOf.get(system);
     if (place === undefined) return "";
-    const row = task.rowOf.get(system);
+    const height = Math.max(0.76, task.systems.length / 60);
+    const top = task.rowOf.get(system) + (1 - height) / 2;
     const length = task.worst[place] - task.best[place] + 1;
-    return `M${task.best[place] - 1} ${row}h${length}v1h${-length}z`;
+    return `M${task.best[place] - 1} ${top}h${length}v${height}h${-length}z`;
   }
   function said(task, system) {
     const place = task.placeOf.get(system);
@@ -197,7 +199,7 @@
     compare();
   }
 
-  for (const button of document.querySelectorAll("button.name")) {
+  for (const button of document.querySelectorAll("button.choose")) {
     button.addEventListener("click", () => choose(Number(button.dataset.system)));
   }
   for (const table of tables) {
@@ -299,7 +301,7 @@
     const { one, two } = chosen;
     at("one").value = one ?? "";
     at("other").value = two ?? "";
-    for (const button of document.querySelectorAll("button.name")) {
+    for (const button of document.querySelectorAll("button.choose")) {
       const system = Number(button.dataset.system);
       button.setAttribute("aria-pressed", system === one || system === two);
       button.querySelector(".mark").textContent = system === one ? "A" : system === two ? "B" : "";
@@ -382,15 +384,16 @@
     const drawing = at("cloud");
     if (!drawing) return;
     const fact = at("fact").selectedIndex;
-    const heading = at("systems").tHead.rows[0].cells;
+    const column = Number(at("systems").dataset.facts) + fact;
     const points = [];
     for (const row of at("systems").tBodies[0].rows) {
-      const value = Number(row.cells[heading.length - facts.length + fact].dataset.value || NaN);
+      const value = Number(row.cells[column].dataset.value || NaN);
       if (!row.hidden && value > 0) points.push({ system: Number(row.dataset.system), x: Math.log10(value), y: Number(row.cells[2].dataset.value) });
     }
     const isMean = tasks.length > 1;
     const lessIsBetter = isMean || tasks[0].less;
-    const WIDTH = 900, HEIGHT = 320, LEFT = 50, RIGHT = 150, TOP = 14, BOTTOM = 40;
+    const WIDTH = Math.max(300, drawing.clientWidth);
+    const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [340, 40, 100, 14, 40];
     drawing.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
     drawing.replaceChildren();
     const draw = (tag, attributes, text = "") => {
@@ -418,12 +421,13 @@
       draw("line", { x1: xOf(x.at), x2: xOf(x.at), y1: TOP, y2: HEIGHT - BOTTOM, class: "axis" });
       draw("text", { x: xOf(x.at), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, short(x.value));
     }
-    for (const y of steps(low, high)) {
+    for (const y of steps(Math.max(low, isMean ? 1 : -Infinity), high)) {
       draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: yOf(y), y2: yOf(y), class: "axis" });
       draw("text", { x: LEFT - 8, y: yOf(y) + 4, "text-anchor": "end" }, number(y, y % 1 ? 1 : 0));
     }
     draw("text", { x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${facts[fact]} →`);
-    // Best first for their size: no smaller system that is shown is better. A line joins them.
+    draw("text", { x: LEFT + 6, y: TOP + 10 }, `↑ ${what.toLowerCase()}`);
+    // The best of those that are no larger.
     points.sort((one, other) => one.x - other.x || (lessIsBetter ? one.y - other.y : other.y - one.y));
     let best = lessIsBetter ? Infinity : -Infinity;
     const front = points.filter(({ y }) => {
@@ -440,9 +444,16 @@
       dot.append(document.createElementNS(NS, "title"));
       dot.firstChild.textContent = names[system];
     }
-    for (const { system, x, y } of front) draw("text", { x: xOf(x) + 9, y: yOf(y) - 5, class: "who" }, names[system]);
+    // Names as far as they fit, those of the best first.
+    const written = [];
+    for (const { system, x, y } of front.reverse()) {
+      const label = { left: xOf(x) + 9, top: yOf(y) - 16, right: xOf(x) + 9 + 7 * names[system].length };
+      if (written.some((other) => label.left < other.right && other.left < label.right && Math.abs(label.top - other.top) < 15)) continue;
+      written.push(label);
+      draw("text", { x: label.left, y: label.top + 11, class: "who" }, names[system]);
+    }
     at("cloud-caption").textContent = `${what} (up is better) of ${points.length} systems along their ${facts[fact]}. ` +
-      `Named: those than which no smaller one is better: ${front.map(({ system }) => names[system]).join(", ")}. Systems without ${facts[fact]} are not drawn.`;
+      `Dashed: the best of those with no more ${facts[fact]}. Systems without ${facts[fact]} are not drawn.`;
     mark();
   }
   function short(value) {
@@ -472,13 +483,18 @@
     at("fact").addEventListener("change", drawCloud);
     at("cost").hidden = false;
     const cloud = at("cloud");
+    let width = 0;
+    new ResizeObserver(() => {
+      if (cloud.clientWidth !== width) drawCloud();
+      width = cloud.clientWidth;
+    }).observe(cloud);
     cloud.addEventListener("mouseover", (event) => point(event.target.dataset.system === undefined ? null : Number(event.target.dataset.system)));
     cloud.addEventListener("mouseleave", () => point(null));
     cloud.addEventListener("click", (event) => { if (event.target.dataset.system !== undefined) choose(Number(event.target.dataset.system)); });
   }
 
   // To begin with: the first two of the table.
-  const first = [...document.querySelectorAll("button.name")].slice(0, 2).map((button) => Number(button.dataset.system));
+  const first = [...document.querySelectorAll("button.choose")].slice(0, 2).map((button) => Number(button.dataset.system));
   chosen.two = first[0] ?? null;
   chosen.one = first[1] ?? null;
   at("two").hidden = false;

@@ -22,6 +22,9 @@ from pipeline.run.report.page.render import known, policy
 
 # Systems whose names fit beside the bars of a task.
 MOST_NAMED = 16
+# Systems whose bars fit with gaps between them, and half a gap as a part of a row.
+MOST_APART = 60
+GAP = 0.12
 # Moves of a system that are said for a unit that is left out, and tasks that one was not measured on.
 MOST_SAID = 6
 # Different chances of one task that its codes of 16 bits are made for without rounding.
@@ -166,22 +169,26 @@ def _order(task: Mapping[str, Any]) -> list[int]:
 
 
 def _plot(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths in a square of ranks, a row for each system, best value first; the counts below it."""
+    """Paths in a square of ranks, a row for each system, best value first; what is said below it."""
     systems = task["systems"]
+    height = 1 - 2 * GAP
+    if len(systems) > MOST_APART:
+        height = 1
     ranges = []
     places = []
     order = _order(task)
     for row, at in enumerate(order):
         best, worst = systems[at]["rank"]
-        ranges.append(f"M{best - 1} {row + 0.1:g}h{worst - best + 1}v.8h{best - worst - 1}z")
-        places.append(f"M{row} {row + 0.1:g}h1v.8h-1z")
+        top = row + (1 - height) / 2
+        ranges.append(f"M{best - 1} {top:g}h{worst - best + 1}v{height:g}h{best - worst - 1}z")
+        places.append(f"M{row} {top:g}h1v{height:g}h-1z")
     adjusted = np.array(task["pairs"]["adjusted"], float)
+    different = int((adjusted < LEVEL).sum())
     return {
         "systems": [systems[at]["system"] for at in order],
         "ranges": "".join(ranges),
         "places": "".join(places),
-        "different": int((adjusted < LEVEL).sum()),
-        "pairs": len(adjusted),
+        "said": f"{different:,} of {len(adjusted):,} pairs differ",
     }
 
 
