@@ -34,10 +34,10 @@
 
   // --- numbers as text ---
 
-  const number = (value, digits) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  const number = (value, digits = 1) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
     .replace("-", "−");
-  const signed = (value, digits) => {
-    const text = number(value, digits);
+  const signed = (value) => {
+    const text = number(value);
     return value > 0 && /[1-9]/.test(text) ? `+${text}` : text.replace(/^−(?=[0.,]*$)/, "");
   };
   // A chance with two digits; one as small as the test can give as "< 0.001".
@@ -53,7 +53,7 @@
   const ranks = (task, place) => task.best[place] === task.worst[place] ? `${task.best[place]}` : `${task.best[place]}–${task.worst[place]}`;
   function interval(task, place) {
     if (task.low[place] === null) return "";
-    return `[${number(task.low[place], task.digits)}, ${number(task.high[place], task.digits)}]`;
+    return `[${number(task.low[place])}, ${number(task.high[place])}]`;
   }
 
   function element(tag, text = "", properties = {}) {
@@ -123,7 +123,6 @@
       : shown === names.length ? "" : `${shown} of ${names.length} systems`;
     drawCloud();
   }
-  const facts = [...at("fact")?.options ?? []].map((option) => option.textContent);
   filter.addEventListener("submit", (event) => event.preventDefault());
   filter.addEventListener("input", show);
   filter.hidden = false;
@@ -152,7 +151,7 @@
   function said(task, system) {
     const place = task.placeOf.get(system);
     if (place === undefined) return `${names[system]}: not measured`;
-    return `${names[system]}: ${number(task.values[place], task.digits)} ${interval(task, place)}, rank ${ranks(task, place)}`;
+    return `${names[system]}: ${number(task.values[place])} ${interval(task, place)}, rank ${ranks(task, place)}`;
   }
 
   // Draw what is marked; only what changes.
@@ -329,7 +328,7 @@
         return row;
       }
       row.append(
-        element("td", signed(pair.difference, task.digits)),
+        element("td", signed(pair.difference)),
         element("td", chance(pair.p, task.resolution)),
         element("td", chance(pair.adjusted, task.resolution)),
         element("td", pair.word, { className: `word ${pair.word === UNKNOWN ? "unknown" : pair.word === HIGHER ? "more" : "less"}` }),
@@ -367,7 +366,7 @@
     const rows = task.order.map((place, row) => {
       const made = document.createElement("tr");
       made.append(element("td", row + 1), element("th", names[task.systems[place]], { scope: "row", dir: "auto" }));
-      const value = element("td", number(task.values[place], task.digits));
+      const value = element("td", number(task.values[place]));
       value.dataset.value = task.values[place];
       const between = element("td", interval(task, place));
       between.dataset.value = task.low[place] ?? "";
@@ -384,6 +383,7 @@
     const drawing = at("cloud");
     if (!drawing) return;
     const fact = at("fact").selectedIndex;
+    const factName = at("fact").value;
     const column = Number(at("systems").dataset.facts) + fact;
     const points = [];
     for (const row of at("systems").tBodies[0].rows) {
@@ -405,7 +405,7 @@
     };
     const what = isMean ? "Mean rank" : tasks[0].metric;
     if (!points.length) {
-      at("cloud-caption").textContent = `No system that is shown has ${facts[fact]}.`;
+      at("cloud-caption").textContent = `No system that is shown has ${factName}.`;
       return;
     }
     const span = (values) => {
@@ -417,15 +417,18 @@
     const [low, high] = span(points.map(({ y }) => y));
     const xOf = (x) => LEFT + (x - left) / (right - left) * (WIDTH - LEFT - RIGHT);
     const yOf = (y) => TOP + (lessIsBetter ? y - low : high - y) / (high - low) * (HEIGHT - TOP - BOTTOM);
+    let labelled = -Infinity;
     for (const x of decades(left, right)) {
       draw("line", { x1: xOf(x.at), x2: xOf(x.at), y1: TOP, y2: HEIGHT - BOTTOM, class: "axis" });
-      draw("text", { x: xOf(x.at), y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, short(x.value));
+      if (xOf(x.at) - labelled < 44) continue;
+      labelled = xOf(x.at);
+      draw("text", { x: labelled, y: HEIGHT - BOTTOM + 18, "text-anchor": "middle" }, short(x.value));
     }
     for (const y of steps(Math.max(low, isMean ? 1 : -Infinity), high)) {
       draw("line", { x1: LEFT, x2: WIDTH - RIGHT, y1: yOf(y), y2: yOf(y), class: "axis" });
       draw("text", { x: LEFT - 8, y: yOf(y) + 4, "text-anchor": "end" }, number(y, y % 1 ? 1 : 0));
     }
-    draw("text", { x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${facts[fact]} →`);
+    draw("text", { x: WIDTH - RIGHT, y: HEIGHT - 6, "text-anchor": "end" }, `${factName} →`);
     draw("text", { x: LEFT + 6, y: TOP + 10 }, `↑ ${what.toLowerCase()}`);
     // The best of those that are no larger.
     points.sort((one, other) => one.x - other.x || (lessIsBetter ? one.y - other.y : other.y - one.y));
@@ -452,8 +455,8 @@
       written.push(label);
       draw("text", { x: label.left, y: label.top + 11, class: "who" }, names[system]);
     }
-    at("cloud-caption").textContent = `${what} (up is better) of ${points.length} systems along their ${facts[fact]}. ` +
-      `Dashed: the best of those with no more ${facts[fact]}. Systems without ${facts[fact]} are not drawn.`;
+    at("cloud-caption").textContent = `${what} (up is better) of ${points.length} systems along their ${factName}. ` +
+      `Dashed: the best of those with no more ${factName}. Systems without ${factName} are not drawn.`;
     mark();
   }
   function short(value) {

@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
@@ -31,8 +30,8 @@ MOST_SAID = 6
 MOST_EXACT = 4096
 # Less than any that random swaps give; what is below it has its code.
 LEAST_CHANCE = 1e-7
-# Values below this are shares, shown with three decimals; others are percent, shown with one.
-SHARE = 1.5
+# A rule -> the number by which systems are placed, and its decimals.
+RULES = {"mean rank": ("mean_rank", 2), "Borda": ("borda", 1), "wins": ("wins", 1)}
 
 
 def to_html(board: Mapping[str, Any]) -> str:
@@ -47,6 +46,9 @@ def to_html(board: Mapping[str, Any]) -> str:
     """
     names = [printable(system["name"]) for system in board["systems"]]
     over_tasks = board["over_tasks"]
+    unit = "task"
+    if over_tasks and over_tasks["units"] != len(board["tasks"]):
+        unit = "unit"
     style = _file("page.css", "pipeline.run.report.page") + _file("page.css", __package__)
     script = _file("page.js", __package__)
     tasks = []
@@ -62,12 +64,15 @@ def to_html(board: Mapping[str, Any]) -> str:
         board=board,
         facts=_facts(board),
         rows=_rows(board),
+        unplaced=_unplaced(board),
+        unit=unit,
+        finding=_finding(board, unit),
         plots=[_plot(task) for task in board["tasks"]],
         translations=Counter(task["unit"] for task in board["tasks"]),
         stability=_stability(over_tasks),
         moves=_moves(board),
         fact=_fact,
-        digits=_digits,
+        number=_number,
         share=_share,
         most_named=MOST_NAMED,
         most_said=MOST_SAID,
@@ -110,7 +115,6 @@ def _content(task: Mapping[str, Any], chances: Sequence[float]) -> dict[str, Any
         "name": printable(task["name"]),
         "metric": printable(task["metric"]),
         "less": task["less_is_better"],
-        "digits": _digits(task),
         "resolution": task["resolution"],
         "systems": [entry["system"] for entry in systems],
         "order": _order(task),
@@ -206,20 +210,64 @@ def _facts(board: Mapping[str, Any]) -> list[str]:
 def _rows(board: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The placed systems, best first; of one task all its systems."""
     over_tasks = board["over_tasks"]
-    if over_tasks is None:
-        task = board["tasks"][0]
-        return [
-            {**task["systems"][at], "places": task["systems"][at]["rank"], "place": place}
-            for place, at in enumerate(_order(task), 1)
-        ]
-    below = Counter(above for above, _ in over_tasks["stable"])
-    return [{**row, "stays_above": below[row["system"]]} for row in over_tasks["systems"]]
+    if over_tasks:
+        below = Counter(above for above, _ in over_tasks["stable"])
+        return [{**row, "stays_above": below[row["system"]]} for row in over_tasks["systems"]]
+    if len(board["tasks"]) > 1:
+        return []
+    (task,) = board["tasks"]
+    rows = []
+    for place, at in enumerate(_order(task), 1):
+        row = task["systems"][at]
+        rows.append({**row, "place": place, "places": row["rank"]})
+    return rows
 
 
-def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, Any]:
+def _unplaced(board: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The systems without a place, each with the tasks that it is missing on."""
+    if board["over_tasks"]:
+        return list(board["over_tasks"]["unplaced"])
+    rows: list[dict[str, Any]] = []
+    if len(board["tasks"]) == 1:
+        return rows
+    for place in range(len(board["systems"])):
+        missing = []
+        for task in board["tasks"]:
+            if all(entry["system"] != place for entry in task["systems"]):
+                missing.append(task["name"])
+        rows.append({"system": place, "missing": missing})
+    return rows
+
+
+def _finding(board: Mapping[str, Any], unit: str) -> str:
+    """Who comes first, in a sentence; "" where nobody has a place."""
+    rows = _rows(board)
+    if not rows:
+        return ""
+    over_tasks = board["over_tasks"]
+    first = [board["systems"][row["system"]]["name"] for row in rows if row["place"] == 1]
+    best = rows[0]
+    if not over_tasks:
+        (task,) = board["tasks"]
+        rank = "its rank is 1"
+        if best["rank"][1] > 1:
+            rank = f"its rank is between {best['rank'][0]} and {best['rank'][1]}"
+        return f"{first[0]} has the best {task['metric']}, {_number(best['value'])}; {rank}."
+    key, digits = RULES[over_tasks["rule"]]
+    by = f"by {over_tasks['rule']} ({_number(best[key], digits)})"
+    if len(first) > 1:
+        return f"{len(first)} systems share the first place {by}."
+    if over_tasks["units"] == 1:
+        return f"{first[0]} comes first {by}."
+    if best["places"][1] == 1:
+        return f"{first[0]} comes first {by}, whichever {unit} is left out."
+    return f"{first[0]} comes first {by}; with one {unit} left out its place may be {best['places'][1]}."
+
+
+def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, int]:
     """How many pairs keep their order whichever unit is left out, and which neighbours do."""
-    if over_tasks is None:
-        return {}
+    if not over_tasks:
+        return {"pairs": 0}
     stable = {tuple(pair) for pair in over_tasks["stable"]}
     order = [row["system"] for row in over_tasks["systems"]]
     count = len(order)
@@ -234,7 +282,7 @@ def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _moves(board: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each unit that changes the order: who moves, from which place to which, far moves first."""
-    if board["over_tasks"] is None:
+    if not board["over_tasks"]:
         return []
     order = [row["system"] for row in board["over_tasks"]["systems"]]
     before = {system: place for place, system in enumerate(order, 1)}
@@ -256,7 +304,7 @@ def _to_csv(board: Mapping[str, Any]) -> str:
     writer = csv.writer(written, lineterminator="\n")
     facts = _facts(board)
     numbers = ["place", "mean_rank", "borda", "wins"]
-    if board["over_tasks"] is None:
+    if not board["over_tasks"]:
         numbers = ["place", "value"]
     headings = [*numbers, "least place", "last place", "tasks"]
     writer.writerow(["system", *headings, *map(harmless, facts)])
@@ -275,16 +323,13 @@ def _to_csv(board: Mapping[str, Any]) -> str:
 # --- numbers as text ------------------------------------------------------------------------------
 
 
-def _digits(task: Mapping[str, Any]) -> int:
-    values = [abs(entry["value"]) for entry in task["systems"]]
-    if max(values, default=0) < SHARE:
-        return 3
-    return 1
+def _number(value: float, digits: int = 1) -> str:
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def _fact(value: float | None) -> str:
     """A number of a model, short: 400 M, 1.2 B, 12.5."""
-    if value is None or not math.isfinite(value):
+    if value is None:
         return MISSING
     for factor, unit in ((1e9, " B"), (1e6, " M")):
         if abs(value) >= factor:
@@ -293,10 +338,9 @@ def _fact(value: float | None) -> str:
 
 
 def _three_digits(value: float) -> str:
-    text = f"{value:.3g}"
     if abs(value) >= 100:
-        text = f"{value:,.0f}"
-    return text.replace("-", "−")
+        return _number(value, 0)
+    return f"{value:.3g}".replace("-", "−")
 
 
 def _share(part: float, whole: float) -> str:

@@ -19,23 +19,26 @@ MOST_LETTERED = 30
 TREES = ("alder", "birch", "cedar", "elm", "fir", "hazel", "larch", "maple", "oak", "pine")
 SIZES = ("small", "base", "large")
 LANGUAGES = ("en", "de", "fr", "cs")
-QUESTIONS = ("scenes", "news", "recipes", "birds", "streets", "charts", "maps", "posters", "slides")
+QUESTIONS = ("news", "recipes", "birds", "streets", "charts", "maps", "posters", "slides")
 
 
 def made_board(
-    systems: int = 6, tasks: int = 5, seed: int = 0, unmeasured: Sequence[tuple[int, int]] = ((3, 0),)
+    systems: int = 6,
+    tasks: int = 7,
+    seed: int = 0,
+    unmeasured: Sequence[tuple[int, int]] = ((3, 0),),
 ) -> dict[str, Any]:
     """A board. The first four tasks are translations of one question; on the last one less is
     better. unmeasured: a system and a task that it was not measured on.
     """
     rng = np.random.default_rng(seed)
-    skill = np.sort(rng.normal(size=systems))[::-1]
+    skill = 0.7 * np.sort(rng.normal(size=systems))[::-1]
     board_tasks = []
     for task in range(tasks):
         measured = [system for system in range(systems) if (system, task) not in unmeasured]
         name, unit = _named(task, tasks)
         less_is_better = task == tasks - 1
-        of_task = skill[measured] + 0.45 * rng.normal(size=len(measured))
+        of_task = skill[measured] + 0.4 * rng.normal(size=len(measured))
         board_tasks.append(
             _task(name, unit, less_is_better, measured, of_task, int(rng.integers(3, 51)) * 100)
         )
@@ -61,7 +64,9 @@ def made_board(
 def _named(task: int, tasks: int) -> tuple[str, str]:
     if task < len(LANGUAGES) < tasks:
         return f"scenes-{LANGUAGES[task]}", "scenes"
-    number = max(1, task - len(LANGUAGES) + 1)
+    number = task
+    if tasks > len(LANGUAGES):
+        number = task - len(LANGUAGES)
     name = QUESTIONS[number % len(QUESTIONS)]
     if number >= len(QUESTIONS):
         name = f"{name}-{number // len(QUESTIONS) + 1}"
