@@ -1,4 +1,4 @@
-"""The page of a board: one HTML file that loads nothing, from what `pipeline board --json` writes."""
+"""The page of a board: one HTML file that loads nothing, of what `pipeline board --json` writes."""
 
 import base64
 import csv
@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ MOST_NAMED = 16
 # Systems whose bars fit with gaps between them, and half a gap as a part of a row.
 MOST_APART = 60
 GAP = 0.12
-# Moves of a system that are said for a unit that is left out, and tasks that one was not measured on.
+# Moves that are said for a unit that is left out, and tasks that a system is not measured on.
 MOST_SAID = 6
 # Different chances of one task that its codes of 16 bits are made for without rounding.
 MOST_EXACT = 4096
@@ -173,7 +174,7 @@ def _order(task: Mapping[str, Any]) -> list[int]:
 
 
 def _plot(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Paths in a square of ranks, a row for each system, best value first; what is said below it."""
+    """Paths in a square of ranks, a row for each system, best first; what is said below it."""
     systems = task["systems"]
     height = 1 - 2 * GAP
     if len(systems) > MOST_APART:
@@ -271,7 +272,7 @@ def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, int]:
     stable = {tuple(pair) for pair in over_tasks["stable"]}
     order = [row["system"] for row in over_tasks["systems"]]
     count = len(order)
-    neighbours = list(zip(order, order[1:], strict=False))
+    neighbours = list(pairwise(order))
     return {
         "stable": len(stable),
         "pairs": count * (count - 1) // 2,
@@ -281,7 +282,7 @@ def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def _moves(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each unit that changes the order: who moves, from which place to which, far moves first."""
+    """For each unit that changes the order: who moves, from which place to which, far ones first."""
     if not board["over_tasks"]:
         return []
     order = [row["system"] for row in board["over_tasks"]["systems"]]

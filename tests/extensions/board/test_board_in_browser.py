@@ -128,7 +128,7 @@ def test_two_systems_are_compared_by_keyboard(shown: Callable[..., Any]) -> None
     page.keyboard.press("Space")
     page.locator("#counts", has_text=board["systems"][3]["name"]).wait_for()
     expected = pair_in_words(board, 5, 3)
-    assert ["not both measured"] == expected[0][1:]
+    assert expected[0][1:] == ["not both measured"]
     assert {"cannot tell", "better"} <= {row[-1] for row in expected}
     assert panel(page) == expected
     better = sum(row[-1] == "better" for row in expected)
