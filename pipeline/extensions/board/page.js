@@ -34,8 +34,11 @@
 
   // --- numbers as text ---
 
-  const number = (value, digits = 1) => value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
-    .replace("-", "−");
+  // As the other forms of a board round: halves to even.
+  const even = (digits) => new Intl.NumberFormat("en-US", { ...digits, roundingMode: "halfEven" });
+  const decimals = [0, 1].map((digits) => even({ minimumFractionDigits: digits, maximumFractionDigits: digits }));
+  const twoDigits = even({ maximumSignificantDigits: 2 });
+  const number = (value, digits = 1) => decimals[digits].format(value).replace("-", "−");
   const signed = (value) => {
     const text = number(value);
     return value > 0 && /[1-9]/.test(text) ? `+${text}` : text.replace(/^−(?=[0.,]*$)/, "");
@@ -48,7 +51,7 @@
       const bound = Math.ceil(least / power * (1 - 1e-9)) * power;
       if (bound < 1) return `< ${Number(bound.toPrecision(1))}`;
     }
-    return String(Number(p.toPrecision(2)));
+    return twoDigits.format(p);
   }
   const ranks = (task, place) => task.best[place] === task.worst[place] ? `${task.best[place]}` : `${task.best[place]}–${task.worst[place]}`;
   function interval(task, place) {
@@ -166,13 +169,13 @@
         paths.one.setAttribute("d", chosen.one === null ? "" : bar(task, chosen.one));
         paths.two.setAttribute("d", chosen.two === null ? "" : bar(task, chosen.two));
         line.textContent = pointed === null ? line.dataset.said : said(task, pointed);
-        for (const name of figure.querySelectorAll("[data-system]")) mark1(name);
+        for (const name of figure.querySelectorAll("[data-system]")) markNode(name);
       }
-      for (const dot of document.querySelectorAll("#cloud [data-system]")) mark1(dot);
-      for (const row of document.querySelectorAll("tr[data-system]")) mark1(row);
+      for (const dot of document.querySelectorAll("#cloud [data-system]")) markNode(dot);
+      for (const row of document.querySelectorAll("tr[data-system]")) markNode(row);
     });
   }
-  function mark1(node) {
+  function markNode(node) {
     const system = Number(node.dataset.system);
     node.classList.toggle("pointed", system === pointed);
     node.classList.toggle("one", system === chosen.one);

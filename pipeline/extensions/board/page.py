@@ -17,7 +17,7 @@ from markupsafe import Markup
 from pipeline.foundation.evaluation.statistics import LEVEL
 from pipeline.foundation.parts.wrapping import cell as harmless, printable
 from pipeline.judge.tables import html
-from pipeline.judge.tables.table import MISSING
+from pipeline.judge.tables.table import MISSING, number
 from pipeline.run.report.page.render import known, policy
 
 # Systems whose names fit beside the bars of a task.
@@ -73,7 +73,7 @@ def to_html(board: Mapping[str, Any]) -> str:
         stability=_stability(over_tasks),
         moves=_moves(board),
         fact=_fact,
-        number=_number,
+        number=number,
         share=_share,
         most_named=MOST_NAMED,
         most_said=MOST_SAID,
@@ -253,9 +253,9 @@ def _finding(board: Mapping[str, Any], unit: str) -> str:
         rank = "its rank is 1"
         if best["rank"][1] > 1:
             rank = f"its rank is between {best['rank'][0]} and {best['rank'][1]}"
-        return f"{first[0]} has the best {task['metric']}, {_number(best['value'])}; {rank}."
+        return f"{first[0]} has the best {task['metric']}, {number(best['value'])}; {rank}."
     key, digits = RULES[over_tasks["rule"]]
-    by = f"by {over_tasks['rule']} ({_number(best[key], digits)})"
+    by = f"by {over_tasks['rule']} ({number(best[key], digits=digits)})"
     if len(first) > 1:
         return f"{len(first)} systems share the first place {by}."
     if over_tasks["units"] == 1:
@@ -282,7 +282,7 @@ def _stability(over_tasks: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def _moves(board: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """For each unit that changes the order: who moves, from which place to which, far ones first."""
+    """For each unit that changes the order: who moves from which place to which, far ones first."""
     if not board["over_tasks"]:
         return []
     order = [row["system"] for row in board["over_tasks"]["systems"]]
@@ -324,10 +324,6 @@ def _to_csv(board: Mapping[str, Any]) -> str:
 # --- numbers as text ------------------------------------------------------------------------------
 
 
-def _number(value: float, digits: int = 1) -> str:
-    return f"{value:,.{digits}f}".replace("-", "−")
-
-
 def _fact(value: float | None) -> str:
     """A number of a model, short: 400 M, 1.2 B, 12.5."""
     if value is None:
@@ -340,7 +336,7 @@ def _fact(value: float | None) -> str:
 
 def _three_digits(value: float) -> str:
     if abs(value) >= 100:
-        return _number(value, 0)
+        return str(number(value, digits=0))
     return f"{value:.3g}".replace("-", "−")
 
 
