@@ -112,10 +112,10 @@ def pair_in_words(board: dict[str, Any], a: int, b: int) -> list[list[str]]:
     return rows
 
 
-def in_quarters(task: dict[str, Any]) -> None:
-    """Values of 400 images: half of their differences are halfway between two decimals."""
+def with_halves(task: dict[str, Any]) -> None:
+    """Differences halfway between two decimals: of the systems 5 and 3 it is 0.25."""
     for entry in task["systems"]:
-        entry["value"] = round(4 * entry["value"]) / 4
+        entry["value"] = 400 - entry["system"] / 8
     values = [entry["value"] for entry in task["systems"]]
     task["pairs"]["difference"] = [b - a for a, b in combinations(values, 2)]
 
@@ -127,7 +127,7 @@ def panel(page: Any) -> list[list[str]]:
 
 def test_two_systems_are_compared_by_keyboard(shown: Callable[..., Any]) -> None:
     board = made_board(seed=2)
-    in_quarters(board["tasks"][2])
+    with_halves(board["tasks"][2])
     page = shown(board)
     first = page.locator("button.choose[data-system='5']")
     page.locator("button.choose[aria-pressed=true]").nth(1).focus()  # A of those to begin with
