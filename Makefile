@@ -66,7 +66,7 @@ border: .venv/dev-ready
 # Debian: apt-get install chromium
 browser-test: .venv/dev-ready
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e '.[browser]'
-	python -m pytest -m browser tests/browser
+	python -m pytest -m browser tests/browser tests/extensions
 
 # ranx compiles its code for a minute; `make test` compares with the other libraries alone.
 ranx-test: .venv/dev-ready
