@@ -7,6 +7,7 @@ folders.py     the layouts of folders that hold them
 measured.py    the systems of one task: values, tests, rank intervals, letters
 over_tasks.py  places over tasks, and what holds when one is left out
 tables.py      what is printed
+page.py        the page, with its page.html, page.js and page.css
 
 The tests are those of the core's statistics, `all_pairs.py` and `rank_intervals.py`.
 """
