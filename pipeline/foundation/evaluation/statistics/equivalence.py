@@ -3,9 +3,10 @@
 They are equal within it if the 90 % interval of their difference is inside. A difference that is
 not significant shows no equality: too few images do not show one either.
 
-Over images the interval is that of a bootstrap-t. Random swaps, which test whether there is a
-difference, are not used: they would need differences that are symmetric about the margin, and the
-differences of R@1 are -1, 0 and 1.
+Over images the interval is that of a bootstrap-t, widened for images that were not seen;
+`docs/measured.md` shows how often systems that differ by the margin are called equal.
+Random swaps, which test whether there is a difference, are not used: they would need differences
+that are symmetric about the margin, and the differences of R@1 are -1, 0 and 1.
 
 A claim is about one statistic of one pair, and is not corrected for others. That all of several
 are equal needs no correction either, since each of them has to be shown (an intersection-union
@@ -295,7 +296,9 @@ class Changes:
         return ends[0], ends[1]
 
     def changed(self, at: int, images: int) -> float:
-        """How many queries would change on so many images; a tenth more here than were seen."""
+        """How many queries would change on so many images, if a tenth of one more than was seen did
+        here.
+        """
         here = float(self.better[at] + self.worse[at]) + UNSEEN
         return here * images / self.images
 
