@@ -1,5 +1,5 @@
 """How often 95 % intervals hold the true value on test sets of few images: those of differences of
-two systems, beside the random swaps' alone, and that of one system's nDCG@5.
+two systems, beside the random swaps' alone, and those of nDCG@5 and of its differences.
 
 A query is found by a score of three parts: one that an image has in both systems, one that it has
 in one system in both directions, and one of the query alone. Where the second system finds all that
@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
 from benchmarks import numbers
-from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.evaluation.metrics import STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval import Floats
 from pipeline.foundation.evaluation.statistics import image_hits
 from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
@@ -126,12 +126,45 @@ def gains(recall: float) -> Floats:
     """
     generator = np.random.default_rng(0)
     hard = generator.standard_normal((POPULATION, 1))
-    captions = _scores(hard, 0.5, generator)[1]
-    missing = Pair((recall, recall, recall)).limits[0] - captions
+    return _gains(recall, _scores(hard, 0.5, generator)[1]).mean(1)
+
+
+def _gains(recall: float, scores: Floats) -> Floats:
+    """The nDCG@5 of queries with these scores."""
+    missing = Pair((recall, recall, recall)).limits[0] - scores
     # A score that is short by 1 is passed by some ten others.
     ranks = 1 + np.floor(10 ** np.maximum(missing, 0) * (missing > 0))
-    gain = np.where(ranks <= 5, 1 / np.log2(1 + ranks), 0.0)
-    return np.asarray(gain.mean(1))
+    return np.asarray(np.where(ranks <= 5, 1 / np.log2(1 + ranks), 0.0))
+
+
+def differences_of_ndcg(recall: float, gain: float) -> FoldHits:
+    """The differences in nDCG@5 of each image's captions, of two systems of which the second has
+    scores that are larger by the gain; no recalls.
+    """
+    generator = np.random.default_rng(0)
+    hard = generator.standard_normal((POPULATION, 1))
+    first = _scores(hard, 0.5, generator)[1]
+    second = _scores(hard, 0.5, generator)[1] + gain
+    apart = (_gains(recall, second) - _gains(recall, first)).sum(1)
+    sums = np.zeros((POPULATION, len(STATISTICS)))
+    sums[:, -1] = apart
+    queries = np.tile([1, CAPTIONS], (POPULATION, 1))
+    return FoldHits(sums, queries, (Statistic("t2i", "nDCG@5"),))
+
+
+def of_difference_of_ndcg(every: FoldHits, images: int, sets: int) -> float:
+    """In how many of a hundred test sets the interval of the difference in nDCG@5 holds the
+    truth.
+    """
+    truth = image_hits.statistics([every])[-1]
+    held = 0
+    for number, rows in enumerate(test_sets(images, sets)):
+        drawn = [replace(every, hits=every.hits[rows], queries=every.queries[rows])]
+        most = image_hits.most(drawn)
+        ends = difference_of_runs(drawn, SWAPS, most, 0.95, number)[:2]
+        low, high = with_unseen(drawn, *ends, 0.95)
+        held += low[-1] - ROUNDING <= truth <= high[-1] + ROUNDING
+    return 100 * held / sets
 
 
 def of_ndcg(every: Floats, images: int, sets: int) -> float:
@@ -185,6 +218,22 @@ def main(sets: int = 4000, sizes: Sequence[int] = SIZES) -> None:
         )
     columns = [("nDCG@5", ""), *((f"{images:,} images", ".1f") for images in sizes)]
     numbers.keep("few_images_ndcg", columns, of_systems)
+    main_of_ndcg(sets, sizes)
+
+
+def main_of_ndcg(sets: int, sizes: Sequence[int]) -> None:
+    """Print a row for each pair of systems that differ in nDCG@5."""
+    print("\nthe interval of a difference in nDCG@5 holds it in % of test sets")
+    of_pairs: list[list[Any]] = []
+    for recall in (50.0, 80.0, 95.0):
+        for gain in (0.0, 0.3):
+            every = differences_of_ndcg(recall, gain)
+            held = [of_difference_of_ndcg(every, images, sets) for images in sizes]
+            name = f"R@1 {recall:g}, gain {gain:g}"
+            of_pairs.append([name, *held])
+            print(f"{name:20}" + "".join(f"{rate:8.1f}" for rate in held), flush=True)
+    columns = [("second system", ""), *((f"{images:,} images", ".1f") for images in sizes)]
+    numbers.keep("few_images_ndcg_difference", columns, of_pairs)
 
 
 if __name__ == "__main__":

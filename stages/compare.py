@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.foundation import manifest
-from pipeline.foundation.evaluation.metrics import Metrics, evaluate
+from pipeline.foundation.evaluation.metrics import Metric, Metrics, evaluate, parse_all
+from pipeline.foundation.evaluation.metrics.standard import with_further
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.evaluation.statistics.families import FDR
@@ -112,7 +113,7 @@ def rank_alike(
     _refuse_other_queries([*chain(*judged_groups)])
     _refuse_other_answers([*chain(*judged_groups)])
     views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
-    ranked, notes = _ranked(views, options.ties, settings)
+    ranked, notes = _ranked(views, options.ties, parse_all(options.metrics), settings)
     for group in judged_groups[1:]:
         notes += judged.notes_of_two(judged_groups[0][0], group[0])
     return Alike(judged_groups, views, ranked, notes)
@@ -182,7 +183,7 @@ def _refuse_equal(named: Sequence[Sequence[named_systems.Place]]) -> None:
 
 
 def _ranked(
-    views: Sequence[View], ties: Ties, settings: Settings
+    views: Sequence[View], ties: Ties, metrics: Sequence[Metric], settings: Settings
 ) -> tuple[list[list[list[Metrics]]], list[str]]:
     """Of each view and each system, the metrics of each seed; and notes on likely mistakes."""
     how = settings.evaluate
@@ -207,7 +208,9 @@ def _ranked(
             notes.extend((pool.name, note) for note in judged.notes(pool, ranked))
             by_ties = evaluated.over_ties(ranked.over_ties | view.label, hidden=evaluated.RANKS)
             notes.extend((pool.name, note) for note in by_ties)
-            return ranked
+            return with_further(
+                ranked, metrics, pool.scores, pool.truth, part.rules, how.block_megabytes
+            )
 
         for view in views:
             of_view = partial(measure, view)

@@ -50,6 +50,16 @@ class CompareOptions(declared.Options):
     truth: Annotated["Truth", measuring.truth] = field(default_factory=measuring.truth.default)
     rules: Annotated["Protocol | None", measuring.rules] = None
     ties: Annotated["Ties", measuring.ties] = "expected"
+    metrics: Annotated[
+        tuple[str, ...],
+        click.option(
+            "--metric",
+            metavar="NAME",
+            multiple=True,
+            help="Also compare by this metric, as ir_measures writes it: nDCG@10, MRR, AP; corrected together with "
+            "the recalls. May be given several times.",
+        ),
+    ] = ()
     output: Annotated[
         str,
         measuring.printed(

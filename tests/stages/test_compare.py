@@ -21,7 +21,7 @@ from PIL import Image
 from scored import score
 
 from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
+from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, Statistic, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.statistics import compare, contrast, power
 from pipeline.foundation.evaluation.statistics.significance import benjamini_yekutieli
@@ -130,6 +130,20 @@ def test_what_is_printed_together_is_corrected(pipeline: Any) -> None:
     for name in STATISTICS:
         assert at(rows, name)["adjusted"] == at(expected, name)["adjusted"]
     assert rows["RSUM"]["adjusted"] == rows["RSUM"]["p"]
+
+
+def test_further_metrics_are_rows_beside_the_recalls(pipeline: Any, refused: Any) -> None:
+    score("region", noise=3), score("grid", noise=2)
+    (pair,) = compared(pipeline, REGION, GRID, "--metric", "nDCG@10")
+    row = at(pair, Statistic("t2i", "nDCG@10"))
+    of_systems = []
+    for system in (REGION, GRID):
+        store = f"similarities/sample/{system}-s0.zarr"
+        text = pipeline("evaluate", "--system", store, "--metric", "nDCG@10", "--json")[1]
+        of_systems.append(json.loads(text)[0]["t2i"]["nDCG@10"])
+    assert [row["a"], row["b"]] == pytest.approx(of_systems)
+    assert "t2i nDCG@10" in pipeline("compare", REGION, GRID, "--metric", "nDCG@10")[1]
+    refused("MedR: systems are compared by shares", "compare", REGION, GRID, "--metric", "MedR")
 
 
 def test_every_pair_of_several_systems(pipeline: Any) -> None:

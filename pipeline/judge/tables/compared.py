@@ -39,17 +39,17 @@ OVER_IMAGES = (
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.
 ADJUSTED = {
     HOLM: (
-        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, recalls among recalls. "
+        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, all other numbers together. "
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, recalls among recalls (step-down "
+        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, all other numbers together (step-down "
         "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
     FDR: (
         "q: of the differences with q below 0.05, at most 5 % are false on average over studies, however the tests "
-        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, recalls among recalls). One or more of those "
-        "found may well be false. That a difference is not found does not make two systems equal, so there are "
+        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, all other numbers together). One or more of "
+        "those found may well be false. That a difference is not found does not make two systems equal, so there are "
         "neither groups nor ranks. ±: standard deviation over seeds."
     ),
 }

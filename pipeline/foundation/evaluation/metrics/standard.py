@@ -4,9 +4,9 @@ RSUM.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from pipeline.foundation.evaluation.metrics.base import (
 from pipeline.foundation.evaluation.metrics.kinds import Hit, MeanRank, MedianRank, RSum
 from pipeline.foundation.evaluation.retrieval import (
     Direction,
+    Floats,
+    Ids,
     Progress,
     Protocol,
     Ranks,
@@ -45,6 +47,13 @@ WAYS: tuple[Direction, ...] = ("i2t", "t2i")
 OF_DIRECTIONS: tuple[Metric, ...] = (*map(Hit, RECALLS), MedianRank(), MeanRank())
 
 
+class QueryValues(NamedTuple):
+    """What one fold's queries of a direction have by a metric."""
+
+    values: Floats  # [Q], shares from 0 to 1
+    drawn_with: Ids  # int64 [Q], the image with which tests and intervals draw each query
+
+
 @dataclass(frozen=True)
 class Metrics:
     """Everything measured on one similarity matrix."""
@@ -60,6 +69,10 @@ class Metrics:
     ties: Ties
     # The counts of every query, one entry for each fold (or one alone).
     ranks: tuple[Ranks, ...] = field(repr=False, compare=False)
+    # By further metrics: for each fold, the values of its queries.
+    further: Mapping[Statistic, tuple[QueryValues, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def __getitem__(self, statistic: tuple[str, str]) -> float:
         """A number by its direction and metric: `metrics["i2t", "R@1"]`."""
@@ -249,6 +262,50 @@ def ranges(metrics: Sequence[Metric], folds: Sequence[Fold]) -> dict[str, Any]:
     if not wide:
         return {}
     return {"over_ties": nested({name: list(ends) for name, ends in wide.items()})}
+
+
+def with_further(
+    found: Metrics,
+    metrics: Sequence[Metric],
+    source: object,
+    truth: object,
+    rules: str | Protocol,
+    block_megabytes: float = 32,
+) -> Metrics:
+    """Add further metrics, and their values of each query, to a pool whose best right candidates
+    are ranked already.
+
+    Raises:
+        InputError: For a metric that is no mean over one direction's queries of shares up to 1.
+    """
+    for metric in metrics:
+        if metric.summed is not None or metric.most != 1 or not metric.is_share:
+            raise InputError(
+                f"{metric}: systems are compared by shares of one direction, such as nDCG@10 or MRR, and by "
+                "RSUM; leave it out"
+            )
+    if not metrics:
+        return found
+    scores = retrieval.as_similarity(source)
+    relevance = as_relevance(truth, scores.shape)
+    folds = []
+    parts = find(rules).parts(relevance.owner, scores.shape[0])
+    for ranks, (images, captions) in zip(found.ranks, parts, strict=True):
+        pool = retrieval.select(scores, images, captions)
+        folds.append(fold_of(pool, ranks, metrics, found.ties, block_megabytes))
+    numbers = dict(found.numbers)
+    further = {}
+    for way in found.directions:
+        for metric in metrics:
+            of_folds = []
+            for fold in folds:
+                ranked = fold.ranked(way)
+                values = metric.values(ranked, fold.ties)
+                of_folds.append(QueryValues(values, ranked.drawn_with))
+            statistic = Statistic(way, str(metric))
+            further[statistic] = tuple(of_folds)
+            numbers[statistic] = metric.number(folds, way, [each.values for each in of_folds])
+    return replace(found, numbers=numbers, further=further)
 
 
 def _of_fold(

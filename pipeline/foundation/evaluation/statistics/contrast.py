@@ -46,9 +46,10 @@ def together(
 ) -> list[list[dict[str, Any]]]:
     """Compare pairs of systems that are printed together, corrected for all of them.
 
-    RSUMs are one family, recalls another, see `correct`. Where a difference is not significant
-    after correction, its row has what it needs: how many images, or seeds of both systems, would
-    make one of this size significant with a power of 0.8, if the other tests have the same order.
+    RSUMs are one family, recalls and further metrics another, see `correct`. Where a difference is
+    not significant after correction, its row has what it needs: how many images, or seeds of both
+    systems, would make one of this size significant with a power of 0.8, if the other tests have
+    the same order.
 
     Args:
         pools: Pairs of systems on the same images; one pool for each protocol or language.
@@ -105,7 +106,11 @@ def compared(contrast: Contrast) -> list[Statistic]:
 
     RSUM is then the sum of its three recalls.
     """
-    return [name for name in STATISTICS if not name.direction or contrast[name.direction]]
+    names = []
+    for way in ("i2t", "t2i"):
+        for metric in contrast[way] or ():
+            names.append(Statistic(way, metric))
+    return [*names, RSUM]
 
 
 def corrected_by(contrast: Contrast) -> str:
@@ -114,10 +119,13 @@ def corrected_by(contrast: Contrast) -> str:
     return str(at(contrast, recall)["adjusted_by"])
 
 
-def _statistics(runs: Sequence[Metrics]) -> list[Statistic]:
-    """Those of the directions that have queries."""
-    known = runs[0].directions
-    return [name for name in STATISTICS if not name.direction or name.direction in known]
+def _statistics(runs: Runs) -> list[Statistic]:
+    """Those of the directions that have queries, RSUM last."""
+    return [*_recalls(runs), *runs[0].further, RSUM]
+
+
+def _recalls(runs: Runs) -> list[Statistic]:
+    return [name for name in STATISTICS if name.direction in runs[0].directions]
 
 
 def _correct(row: dict[str, Any], test: Comparison, corrected: Corrected, by: str | None) -> None:
@@ -186,8 +194,7 @@ def _spread(runs: Sequence[Metrics]) -> Mapping[Statistic, float]:
 
 def _mean(runs: Sequence[Metrics], name: Statistic) -> float:
     if name == RSUM:
-        recalls = _statistics(runs)[:-1]
-        return sum(_mean(runs, recall) for recall in recalls)
+        return sum(_mean(runs, recall) for recall in _recalls(runs))
     return sum(run[name] for run in runs) / len(runs)
 
 

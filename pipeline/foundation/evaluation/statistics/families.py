@@ -62,19 +62,26 @@ class ComparedPairs:
             tests.append(compare_hits(first, second, samples, seed=seed, over_seeds=over_seeds))
         return cls(pairs, tests)
 
-    def swapped(self, samples: int, seed: int) -> tuple[Pool, list[tuple[int, int]]]:
-        """All systems after the same swaps, and the places of each pair's two among them."""
+    def swapped(
+        self, statistics: Sequence[Statistic], samples: int, seed: int
+    ) -> tuple[Pool, list[tuple[int, int]]]:
+        """All systems, by some statistics, after the same swaps, and the places of each pair's two
+        among them.
+        """
         systems: dict[int, Hits] = {}
         for system in [system for pair in self.pairs for system in pair]:
             systems.setdefault(id(system), system)
         place = {key: number for number, key in enumerate(systems)}
         places = [(place[id(first)], place[id(second)]) for first, second in self.pairs]
-        return Pool(parts_of(list(systems.values())), samples, seed), places
+        names = image_hits.names(self.pairs[0][0][0])
+        columns = [names.index(name) for name in statistics]
+        parts = parts_of(list(systems.values()))[:, columns]
+        return Pool(parts, samples, seed), places
 
 
 def parts_of(systems: Sequence[Hits]) -> Floats:
     """Each image's part of the statistics of K systems, the mean of a system's runs: float64
-    [K, 7, N].
+    [K, 7 + E, N], E further metrics.
     """
     return np.stack([image_hits.parts(mean_of_runs(runs)).T for runs in systems])
 
@@ -112,9 +119,9 @@ def correct(
     swapped = []
     tests_of_pools = []
     for number, (pool, names) in enumerate(zip(pools, statistics, strict=True)):
-        systems, places = pool.swapped(samples, seed + number)
+        systems, places = pool.swapped(names, samples, seed + number)
         swapped.append(systems)
-        tests_of_pools.append(triples(places, [STATISTICS.index(name) for name in names]))
+        tests_of_pools.append(triples(places, range(len(names))))
     corrected: list[Corrected] = []
     for of_pool in step_down(swapped, tests_of_pools):
         corrected += of_pool
@@ -154,17 +161,18 @@ def adjusted(
     places = list(combinations(range(len(systems)), 2))
     have_seeds = [len(runs) > 1 for runs in systems]
     tests: Sequence[Mapping[Statistic, Comparison]] = ()
-    pool = None
+    parts = None
     if over_seeds and sum(have_seeds) > 1:
         pairs = [(systems[first], systems[second]) for first, second in places]
         tests = ComparedPairs.of(pairs, enough_samples(samples, len(pairs)), seed).tests
     elif places:
-        pool = Pool(parts_of(systems), samples, seed)
+        parts = parts_of(systems)
     for at, name in enumerate(STATISTICS):
-        if pool is None:
+        if parts is None:
             corrected = by_holm([of_pair[name].p for of_pair in tests])
         else:
-            corrected = step_down([pool], [triples(places, [at])])[0]
+            pool = Pool(parts[:, [at]], samples, seed)
+            corrected = step_down([pool], [triples(places, [0])])[0]
         for (first, second), each in zip(places, corrected, strict=True):
             found[[first, second], [second, first], at] = each.p
     return found

@@ -8,19 +8,22 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import RECALLS
-from pipeline.foundation.evaluation.metrics.standard import Metrics
+from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.standard import Metrics, QueryValues
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Marks, Ranks, Ties
 from pipeline.foundation.parts.errors import refusing
 
-# The largest value of each of `STATISTICS`, which have this order in every array here.
+# The largest value of each of `STATISTICS`, which have this order in every array here; after them
+# come further metrics, of which each is at most 100.
 MOST = np.array([100.0] * 6 + [600.0])
+# The direction of each of the six recalls, as a column of an image's numbers of queries.
+WAYS = (0, 0, 0, 1, 1, 1)
 # For each image: the hits of six recalls, then its number of queries in both directions.
 COLUMNS = 2 * len(RECALLS) + 2
 
@@ -29,13 +32,18 @@ COLUMNS = 2 * len(RECALLS) + 2
 class FoldHits:
     """The hits and queries of each image of one fold; images without captions are left out."""
 
-    # float64 [I, 6], the image's expected number of hits for each recall of `STATISTICS`
+    # float64 [I, 6 + E], the image's expected number of hits for each recall of `STATISTICS`, and
+    # the sum of its queries' values by each further metric
     hits: Floats
     queries: Ids  # int64 [I, 2], the image's number of queries, i2t and t2i
+    further: tuple[Statistic, ...] = ()  # the further metrics
 
     @classmethod
-    def of(cls, ranks: Ranks, ties: Ties) -> "FoldHits":
-        """Sum the chances of a hit over each image's queries."""
+    def of(
+        cls, ranks: Ranks, ties: Ties, further: Mapping[Statistic, QueryValues] | None = None
+    ) -> "FoldHits":
+        """Sum the chances of a hit over each image's queries, and what else they have."""
+        further = further or {}
         images = ranks.shape[0]
         hits = []
         queries = []
@@ -46,9 +54,16 @@ class FoldHits:
             for k in RECALLS:
                 hits.append(np.bincount(owner, ranked.hits(k, ties), images))
             queries.append(np.bincount(owner, minlength=images))
+        for each in further.values():
+            hits.append(np.bincount(each.drawn_with, each.values, images))
         asking = drawn(ranks)
         hits_of_images = np.stack(hits, 1)[asking].astype(np.float64)
-        return cls(hits_of_images, np.stack(queries, 1)[asking])
+        return cls(hits_of_images, np.stack(queries, 1)[asking], tuple(further))
+
+    @property
+    def ways(self) -> list[int]:
+        """The direction of each column of hits, as a column of `queries`."""
+        return [*WAYS, *(("i2t", "t2i").index(name.direction) for name in self.further)]
 
     @property
     def total(self) -> Ids:
@@ -60,11 +75,11 @@ class FoldHits:
 
     def minus(self, other: "FoldHits") -> "FoldHits":
         """Subtract another system's hits on the same queries."""
-        return FoldHits(self.hits - other.hits, self.queries)
+        return replace(self, hits=self.hits - other.hits)
 
     def recalls(self, weights: Floats) -> Floats:
         """Compute recalls with weighted images."""
-        queries = np.repeat(weights @ self.queries, len(RECALLS), axis=1)
+        queries = (weights @ self.queries)[:, self.ways]
         hits = weights @ self.hits
         recalls: Floats = 100 * hits / np.maximum(queries, 1)
         return recalls
@@ -77,8 +92,8 @@ class FoldHits:
 
         Source: Cochran, Sampling Techniques, 1977, section 6.4.
         """
-        queries = np.repeat(self.queries, len(RECALLS), axis=-1)
-        total = np.repeat(self.total, len(RECALLS), axis=-1)
+        queries = self.queries[:, self.ways]
+        total = self.total[self.ways]
         apart = self.hits - self.hits.sum(0) / total * queries
         contributions: Floats = 100 * apart / (total / len(queries))
         return contributions
@@ -97,6 +112,25 @@ def gather(metrics: Metrics) -> list[FoldHits]:
     return [FoldHits.of(ranks, metrics.ties) for ranks in metrics.ranks]
 
 
+def gather_all(metrics: Metrics) -> list[FoldHits]:
+    """The same, with what each image has by further metrics."""
+    folds = []
+    for number, ranks in enumerate(metrics.ranks):
+        further = {name: of_folds[number] for name, of_folds in metrics.further.items()}
+        folds.append(FoldHits.of(ranks, metrics.ties, further))
+    return folds
+
+
+def names(folds: Sequence[FoldHits]) -> list[Statistic]:
+    """What the columns of every array here are: `STATISTICS`, then further metrics."""
+    return [*STATISTICS, *folds[0].further]
+
+
+def most(folds: Sequence[FoldHits]) -> Floats:
+    """The largest value of each of `names`."""
+    return np.concatenate([MOST, np.full(len(folds[0].further), 100.0)])
+
+
 def contributions(folds: Sequence[FoldHits]) -> Floats:
     """Compute how far each image of all folds lies above or below the statistics.
 
@@ -112,27 +146,29 @@ def contributions(folds: Sequence[FoldHits]) -> Floats:
     return _with_sum(np.concatenate(six))
 
 
-def _with_sum(six: Floats) -> Floats:
-    """Six recalls [..., 6], and their sum after them."""
-    return np.concatenate([six, six.sum(-1, keepdims=True)], -1)
+def _with_sum(columns: Floats) -> Floats:
+    """Six recalls and further metrics [..., 6 + E], with the sum of recalls after these."""
+    six = columns[..., : len(WAYS)]
+    return np.concatenate([six, six.sum(-1, keepdims=True), columns[..., len(WAYS) :]], -1)
 
 
 def parts(folds: Sequence[FoldHits]) -> Floats:
     """Each image's part of the statistics, multiplied by N so that their mean is the statistics:
-    float64 [N, 7].
+    float64 [N, 7 + E].
     """
-    shares = [100 * fold.hits / np.repeat(fold.total, len(RECALLS)) for fold in folds]
-    six = np.concatenate(shares)
-    six *= len(six) / len(folds)
-    return _with_sum(six)
+    shares = [100 * fold.hits / fold.total[fold.ways] for fold in folds]
+    columns = np.concatenate(shares)
+    columns *= len(columns) / len(folds)
+    return _with_sum(columns)
 
 
 def weights(folds: Sequence[FoldHits]) -> Floats:
-    """Each image's part of a value that all queries of a direction have, likewise: float64
-    [N, 2].
-    """
-    shares = np.concatenate([fold.queries / fold.total for fold in folds])
-    return shares * (len(shares) / len(folds))
+    """Each image's part of a value that all queries have, likewise: float64 [N, 7 + E]."""
+    both = np.concatenate([fold.queries / fold.total for fold in folds])
+    both *= len(both) / len(folds)
+    columns = _with_sum(both[:, folds[0].ways])
+    columns[:, len(WAYS)] /= len(WAYS)
+    return columns
 
 
 def statistics(folds: Sequence[FoldHits]) -> Floats:
@@ -142,7 +178,7 @@ def statistics(folds: Sequence[FoldHits]) -> Floats:
 
 
 def mean(recalls: Sequence[Floats]) -> Floats:
-    """Average recalls [..., 6] over folds and append their sum."""
+    """Average recalls and further metrics [..., 6 + E] over folds, with the sum of recalls."""
     return _with_sum(np.mean(recalls, axis=0))
 
 

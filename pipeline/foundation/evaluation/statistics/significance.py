@@ -8,20 +8,20 @@ runs are compared by random swaps of their results, image by image.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.foundation.evaluation.metrics.base import RECALLS, STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits
 from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS, ROUNDING
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
-from pipeline.foundation.evaluation.statistics.image_hits import MOST, FoldHits
+from pipeline.foundation.evaluation.statistics.image_hits import FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
 from pipeline.foundation.evaluation.statistics.welch import Runs, variances, welch
 from pipeline.foundation.evaluation.statistics.wilson import Interval, check_confidence, effective
@@ -80,7 +80,7 @@ def compare(
         over_seeds: Whether two systems with several seeds are tested over seeds and images.
 
     Returns:
-        A comparison for each of `STATISTICS`.
+        A comparison for each of `STATISTICS`, and for each further metric of the runs.
 
     Raises:
         InputError: If the runs were not measured by one protocol on the same images and captions.
@@ -93,7 +93,7 @@ def compare(
 
 def hits_of(runs: Sequence[Metrics]) -> Hits:
     """The hits of a system's runs."""
-    return [image_hits.gather(run) for run in runs]
+    return [image_hits.gather_all(run) for run in runs]
 
 
 def check_same_queries(runs: Sequence[Metrics]) -> None:
@@ -116,19 +116,20 @@ def compare_hits(
     check_confidence(confidence)
     minus = [b.minus(a) for a, b in zip(mean_of_runs(old), mean_of_runs(new), strict=True)]
     gaps = image_hits.statistics(minus)
+    most = image_hits.most(minus)
     evidence: list[OverImages] | list[OverSeeds]
     if over_seeds and len(old) > 1 and len(new) > 1:
         runs = (_runs(old), _runs(new))
         resolution = 0.0
-        low, high, p = difference_over_seeds(*runs, MOST, confidence)
-        evidence = OverSeeds.of(*runs, MOST)
+        low, high, p = difference_over_seeds(*runs, most, confidence)
+        evidence = OverSeeds.of(*runs, most)
     else:
-        low, high, p = difference_of_runs(minus, samples, MOST, confidence, seed)
+        low, high, p = difference_of_runs(minus, samples, most, confidence, seed)
         low, high = with_unseen(minus, low, high, confidence)
         evidence = [OverImages(values, samples) for values in image_hits.parts(minus).T]
         resolution = 1 / (1 + samples)
     comparisons = {}
-    for at, name in enumerate(STATISTICS):
+    for at, name in enumerate(image_hits.names(minus)):
         difference = Interval(float(gaps[at]), float(low[at]), float(high[at]), confidence)
         comparisons[name] = Comparison(difference, float(p[at]), resolution, evidence[at])
     return comparisons
@@ -152,7 +153,7 @@ def mean_of_runs(group: Hits) -> list[FoldHits]:
     means = []
     for folds in zip(*group, strict=True):
         hits = np.mean([fold.hits for fold in folds], axis=0)
-        means.append(FoldHits(hits, folds[0].queries))
+        means.append(replace(folds[0], hits=hits))
     return means
 
 
@@ -316,8 +317,9 @@ def with_unseen(
 
     Source: Bonett and Price, British Journal of Mathematical and Statistical Psychology 2012.
     """
-    values = image_hits.parts(folds) / MOST
-    squares = ((image_hits.contributions(folds) / MOST) ** 2).sum(0)
+    most = image_hits.most(folds)
+    values = image_hits.parts(folds) / most
+    squares = ((image_hits.contributions(folds) / most) ** 2).sum(0)
     images = len(values)
     better = np.maximum(values, 0).mean(0)
     worse = np.maximum(-values, 0).mean(0)
@@ -329,8 +331,8 @@ def with_unseen(
     worse = (worth * worse + added) / (worth + 2 * added)
     middle = better - worse
     half = t * np.sqrt((better + worse - middle**2) / (worth + 2 * added))
-    wide_low = np.minimum(low, MOST * np.maximum(middle - half, -1))
-    wide_high = np.maximum(high, MOST * np.minimum(middle + half, 1))
+    wide_low = np.minimum(low, most * np.maximum(middle - half, -1))
+    wide_high = np.maximum(high, most * np.minimum(middle + half, 1))
     wide_low = np.where((low > 0) & (wide_low <= 0), low, wide_low)
     wide_high = np.where((high < 0) & (wide_high >= 0), high, wide_high)
     return wide_low, wide_high
@@ -363,7 +365,7 @@ def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
     """Take the same one of a difference and its opposite, whichever is given, in any order of
     images.
 
-    Returns the images' parts of it [7, N], their shares of a difference that all have [7, N], and
+    Returns the images' parts of it [M, N], their shares of a difference that all have [M, N], and
     -1 if it is the opposite, otherwise 1.
     """
     parts = image_hits.parts(folds)
@@ -373,29 +375,25 @@ def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
         table = np.hstack([direction * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
         tables[direction] = table[np.lexsort(table.T)].tobytes()
     direction = min(tables, key=tables.__getitem__)
-    of_recalls = np.repeat(weights, len(RECALLS), axis=1)
-    of_sum = weights.mean(1, keepdims=True)
-    return direction * parts.T, np.hstack([of_recalls, of_sum]).T, direction
+    return direction * parts.T, weights.T, direction
 
 
-def _canonical(parts: Floats, weights: Floats | None = None) -> tuple[Floats, Ids]:
+def _canonical(parts: Floats, weights: Floats) -> tuple[Floats, Ids]:
     """Turn each image's parts [R, N], so that they are the same whichever system comes first, and
     order the images by them.
 
     A swap draws one sign for an image, that of all its parts, so parts may be turned together: the
     last that is not 0, RSUM's where it is not, becomes positive. Images that do not differ are the
-    last.
+    last. Further metrics come after `STATISTICS`, and change nothing of these.
 
-    Returns the turned parts, with the weights turned with them below where there are any [2R, N],
-    and the order [N].
+    Returns the turned parts, with the weights turned with them below [2R, N], and the order [N].
     """
-    rounded = parts.round(DIGITS)
+    further = len(parts) - len(STATISTICS)
+    rounded = np.roll(parts.round(DIGITS), further, axis=0)
     last = len(rounded) - 1 - np.argmax(rounded[::-1] != 0, axis=0)
     signs = np.where(np.take_along_axis(rounded, last[None], 0) < 0, -1.0, 1.0)
     turned = signs * parts
     keys = -(signs * rounded)
-    if weights is None:
-        return turned, np.lexsort(keys)
     of_weights = signs * weights
     order = np.lexsort(np.concatenate([of_weights.round(DIGITS), keys]))
     return np.concatenate([turned, of_weights]), order
@@ -472,8 +470,8 @@ def difference_over_seeds(
 
 
 def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
-    """The sample standard deviation of each of `STATISTICS` over two or more runs that differ in
-    their seed.
+    """The sample standard deviation of each of `STATISTICS`, and of further metrics, over two or
+    more runs that differ in their seed.
 
     Raises:
         InputError: For fewer than two runs, or if they were not measured by one protocol on pools
@@ -487,10 +485,9 @@ def deviations(runs: Sequence[Metrics]) -> dict[Statistic, float]:
         raise InputError(
             f"runs differ in protocol, ties, images, captions or folds: {sorted(kinds)}"
         )
-    values = [_values(run) for run in runs]
+    names = [*STATISTICS, *runs[0].further]
+    values = []
+    for run in runs:
+        values.append([run[name] for name in names])
     spread = np.std(values, axis=0, ddof=1)
-    return dict(zip(STATISTICS, spread.tolist(), strict=True))
-
-
-def _values(run: Metrics) -> list[float]:
-    return [run[name] for name in STATISTICS]
+    return dict(zip(names, spread.tolist(), strict=True))

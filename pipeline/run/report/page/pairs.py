@@ -113,7 +113,9 @@ def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
     hits_of_pairs = [(hits_of_rows[worse], hits_of_rows[better]) for better, worse in places]
     differences = _corrected(_tested(hits_of_pairs, over_seeds))
     found = []
-    for (better, worse), of_pair, difference in zip(places, hits_of_pairs, differences, strict=True):
+    for (better, worse), of_pair, difference in zip(
+        places, hits_of_pairs, differences, strict=True
+    ):
         found.append(Pair(rows[worse], rows[better], of_pair, difference))
     return found
 
