@@ -429,10 +429,15 @@ def _sentences(
     has_needs = NEEDED in _headings(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
+    how_many = WOULD_SUFFICE
+    if correction == FDR:
+        how_many = NEEDS_FOR_Q
+    elif not explain:
+        how_many = NEEDS_BRIEFLY
     if not explain:
         sentences = [BRIEFLY[kind], ADJUSTED_BRIEFLY[correction], *on_noise, MORE]
         if has_needs:
-            sentences.insert(1, NEEDS_FOR_Q if correction == FDR else NEEDS_BRIEFLY)
+            sentences.insert(1, how_many)
         if of_one_direction:
             sentences.insert(1, OF_ONE_DIRECTION)
         if forms_groups:
@@ -446,7 +451,7 @@ def _sentences(
     if of_one_direction:
         notes.append(OF_ONE_DIRECTION)
     if has_needs:
-        notes.append(NEEDS_FOR_Q if correction == FDR else WOULD_SUFFICE)
+        notes.append(how_many)
     if forms_groups:
         notes += [LETTERS, RANKS]
     if has_several_pairs:
