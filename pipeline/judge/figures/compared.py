@@ -64,14 +64,16 @@ NUMBERS = (
 # What p is corrected by -> which differences are filled, as the caption says it.
 FILLED = {
     families.HOLM: (
-        f"significant (p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, all "
-        "other numbers together)"
+        f"significant (p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, all other "
+        "numbers together)"
     ),
     families.MAX_T: (
         f"significant (p below {LEVEL:g} after the step-down maxT correction for all that is compared, RSUM among "
         "RSUMs, all other numbers together)"
     ),
-    families.FDR: f"found (q below {LEVEL:g} by Benjamini and Yekutieli, RSUM among RSUMs, all other numbers together)",
+    families.FDR: (
+        f"found (q below {LEVEL:g} by Benjamini and Yekutieli, RSUM among RSUMs, all other numbers together)"
+    ),
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one
 # above the other.

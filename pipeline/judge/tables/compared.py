@@ -50,8 +50,8 @@ ADJUSTED = {
     ),
     FDR: (
         "q: of the differences with q below 0.05, at most 5 % are false on average over studies, however the tests "
-        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, all other numbers together). One or more of those "
-        "found may well be false. That a difference is not found does not make two systems equal, so there are "
+        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, all other numbers together). One or more of "
+        "those found may well be false. That a difference is not found does not make two systems equal, so there are "
         "neither groups nor ranks. ±: standard deviation over seeds."
     ),
 }
@@ -518,13 +518,15 @@ def _sentences(
     has_needs = NEEDED in _headings(panels)
     averages_seeds = has_several_pairs and kind == "images" and _have_seeds(contrasts[0])
     of_one_direction = any(None in (contrast["i2t"], contrast["t2i"]) for contrast, *_ in contrasts)
+    how_many = WOULD_SUFFICE
+    if correction == FDR:
+        how_many = NEEDS_FOR_Q
+    elif not explain:
+        how_many = NEEDS_BRIEFLY
     if not explain:
         sentences = [BRIEFLY[kind], ADJUSTED_BRIEFLY[correction], *on_noise, MORE]
         if has_needs:
-            needs = NEEDS_BRIEFLY
-            if correction == FDR:
-                needs = NEEDS_FOR_Q
-            sentences.insert(1, needs)
+            sentences.insert(1, how_many)
         if of_one_direction:
             sentences.insert(1, OF_ONE_DIRECTION)
         if forms_groups:
@@ -540,10 +542,7 @@ def _sentences(
     if of_one_direction:
         notes.append(OF_ONE_DIRECTION)
     if has_needs:
-        needs = WOULD_SUFFICE
-        if correction == FDR:
-            needs = NEEDS_FOR_Q
-        notes.append(needs)
+        notes.append(how_many)
     if _have_margins(contrasts):
         notes.append(_on_margin(WITHIN, first, kind))
     if NEEDED_WITHIN in _headings(panels):

@@ -223,7 +223,9 @@ def _verdict(difference: float, needs: Mapping[str, int | None] | None, by: str 
     found" or "not found; 3,500 images would suffice".
     """
     if needs is not None:
-        unknown = NOT_FOUND if by == FDR else CANNOT_TELL
+        unknown = CANNOT_TELL
+        if by == FDR:
+            unknown = NOT_FOUND
         return f"{unknown}; {sufficient(needs)} would suffice"
     if by == FDR:
         return FOUND
