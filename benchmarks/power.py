@@ -1,7 +1,8 @@
 """Whether as many images or seeds suffice as `pipeline compare` says, and how often its letters
 part equal systems.
 
-Printed by `python -m benchmarks.coverage`. A study is drawn of two systems whose spread is known;
+Printed by `python -m benchmarks.coverage`, and of letters alone by `python -m benchmarks.power
+--letters`. A study is drawn of two systems whose spread is known;
 `compare` says how many images or seeds would make a difference of the measured size significant;
 systems with this difference and the known spread are drawn with so many, and tested. The power
 should be 80 %.
@@ -9,6 +10,7 @@ should be 80 %.
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -232,6 +234,11 @@ def main(studies: int = 250, each: int = 8, sets: int = 2000) -> None:
         ],
         rows,
     )
+    main_of_letters(sets)
+
+
+def main_of_letters(sets: int = 2000) -> None:
+    """Print how often letters part equal systems."""
     groups = [
         [
             f"{systems} systems, single runs, {images} images",
@@ -250,3 +257,14 @@ def main(studies: int = 250, each: int = 8, sets: int = 2000) -> None:
     for name, rate in groups:
         print(f"{name:46}{rate:7.1f}", flush=True)
     numbers.keep("groups", [("equal systems", ""), ("parted", ".1f")], groups)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--letters", action="store_true", help="letters alone")
+    if parser.parse_args().letters:
+        main_of_letters()
+    else:
+        main()
