@@ -112,6 +112,55 @@ def test_hits_are_said_to_be_of_a_system_that_their_file_is_not_called(
     assert open_system("one.npz").read_as.startswith("hits by protocol all")
 
 
+def variants(found: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
+    """The numbers that `explain` tried, by the differences and the direction."""
+    numbers = {}
+    for variant in found["variants"]:
+        numbers[*variant["differences"], variant.get("direction", "")] = variant["numbers"]
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("rules", "tried"),
+    [
+        ((), ["only the first caption of each image", "ties in the worst order"]),
+        (
+            FOLDS,
+            [
+                "the second 10 images alone",
+                "ranks counted from 1 but tested with rank < K: R@(K − 1)",
+            ],
+        ),
+    ],
+    ids=["all", "folds"],
+)
+def test_hits_explain_what_follows_from_ranks(
+    pipeline: Any, files: Path, rules: tuple[str, ...], tried: list[str]
+) -> None:
+    hits = write(pipeline, "one", *rules)
+    asked = ("--published", "R@5=40.0,t2i_MedR=3", "--most", "1", "--json")
+    found = []
+    for named in ((hits,), ("one.npz", *rules)):
+        code, out, err = pipeline("explain", *named, *asked)
+        assert code == 0, err
+        found.append(json.loads(out))
+    of_hits = variants(found[0])
+    of_scores = variants(found[1])
+    assert of_hits == {words: of_scores[words] for words in of_hits}
+    assert {(words, "t2i") for words in tried} <= of_hits.keys()
+    assert "scores in float16" in found[0]["not_tried"]["the scores"]
+
+
+def test_a_number_of_hits_is_the_measured_one(pipeline: Any, files: Path) -> None:
+    hits = write(pipeline, "one", *FOLDS)
+    (numbers,) = printed(pipeline, "evaluate", hits)
+    published = f"t2i_R@1={numbers['t2i']['R@1']:.1f}"
+    code, out, err = pipeline("explain", hits, "--published", published)
+    assert code == 0, err
+    assert out.startswith("The published number is the one measured.")
+    assert "give the scores, which a file of hits does not have" in " ".join(out.split())
+
+
 def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
     np.save("plain.npy", scores(1, 1.5))
     pipeline("evaluate", "plain.npy", "--hits", "hits.npz")
@@ -127,7 +176,11 @@ def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
         (("evaluate", "one-hits.npz", "--distance"), "leave out --distance"),
         (("evaluate", "one-hits.npz", "--as", "clip_benchmark"), "the score of every pair"),
         (("evaluate", "one-hits.npz", "--qrels", "qrels.txt"), "leave out --qrels"),
-        (("explain", "one-hits.npz", "--published", "RSUM=300"), "the score of every pair"),
+        (("explain", "one-hits.npz", "--published", "P@5=30"), "the rank of every right candidate"),
+        (
+            ("explain", "one-hits.npz", "--published", "RSUM=3", *FOLDS),
+            "holds ranks by protocol all",
+        ),
         (("evaluate", "one.npz", "--qrels", "qrels.txt", "--hits", "x.npz"), "--hits writes the"),
         (
             ("evaluate", "run.txt", "--captions-per-image", "1", "--hits", "x.npz"),
