@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import pipeline as referee
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import hits_file, open_system
 
@@ -159,6 +160,20 @@ def test_a_number_of_hits_is_the_measured_one(pipeline: Any, files: Path) -> Non
     assert code == 0, err
     assert out.startswith("The published number is the one measured.")
     assert "give the scores, which a file of hits does not have" in " ".join(out.split())
+
+
+def test_python_takes_hits_in_any_order(pipeline: Any, files: Path) -> None:
+    assert referee.evaluate(write(pipeline, "one", *FOLDS))["protocol"] == "4fold"
+    hits = write(pipeline, "one")
+    other = write(pipeline, "two")
+    of_scores = printed(pipeline, "compare", "one.npz", "two.npz")
+    found = referee.compare(hits, other)
+    assert found["RSUM"]["difference"] == of_scores[0]["RSUM"]["difference"]
+    (numbers,) = printed(pipeline, "evaluate", hits)
+    published = f"t2i_R@1={numbers['t2i']['R@1']:.1f}"
+    assert referee.explain(hits, published, most=1).references[0].reproduces
+    with pytest.raises(InputError, match="a zarr array or a file of hits"):
+        referee.evaluate("one.npz")
 
 
 def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
