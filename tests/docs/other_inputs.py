@@ -204,6 +204,7 @@ HITS = {
     "version": 1,
     "system": "mine",
     "dataset": "",
+    "split": "",
     "protocol": "all",
     "folds": 1,
     "scores": "",

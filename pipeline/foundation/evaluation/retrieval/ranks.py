@@ -110,6 +110,7 @@ class KnownRanks:
     pools: tuple[RankedPool, ...]  # one for each fold
     rules: Protocol  # the protocol by which they were counted
     name: str  # the file, for messages
+    dataset: str = ""  # the data set's name, "" where it is unknown
 
     def ranks(self, relevance: Relevance) -> Ranks:
         """The ranks of all images and captions as one pool.

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foreign import manifest
 
 import pipeline as referee
 from pipeline.foundation.parts.errors import InputError
@@ -176,10 +177,68 @@ def test_python_takes_hits_in_any_order(pipeline: Any, files: Path) -> None:
         referee.evaluate("one.npz")
 
 
-def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
-    np.save("plain.npy", scores(1, 1.5))
-    pipeline("evaluate", "plain.npy", "--hits", "hits.npz")
-    assert not open_system("hits.npz").has_ids
+def test_hits_without_ids_say_so_where_they_are_written_and_compared(
+    pipeline: Any, files: Path
+) -> None:
+    for seed, name in enumerate(("a", "b", "c")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        code, _, err = pipeline("evaluate", f"{name}.npy", "--hits", f"{name}.npz")
+        assert code == 0, err
+        assert "has no ids" in err
+    assert not open_system("a.npz").has_ids
+    code, _, err = pipeline("compare", "a.npz", "b.npz", "c.npz")
+    assert code == 0, err
+    assert err.count("hits do not show the order of images") == 1
+    code, _, err = pipeline("compare", write(pipeline, "one"), write(pipeline, "two"))
+    assert code == 0, err
+    assert "ids" not in err
+
+
+def test_a_manifest_says_the_split_and_makes_hits_safer(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    manifest(160).save(tmp_path / "coco.parquet")
+    for seed, name in enumerate(("a", "b")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        known = ("--manifest", "coco.parquet", "--split", "test", "--hits", f"{name}.npz")
+        code, _, err = pipeline("evaluate", f"{name}.npy", *known)
+        assert code == 0, err
+        assert "has no ids" not in err
+    said = json.loads(np.load("a.npz")["hits_facts"].tobytes())
+    assert (said["dataset"], said["split"]) == ("coco", "test")
+    code, out, err = pipeline("compare", "a.npz", "b.npz", "--json")
+    assert code == 0, err
+    assert {each["split"] for each in json.loads(out)} == {"test"}
+    val = ("--manifest", "coco.parquet", "--split", "val")
+    assert "has the hits of the split test" in refused("evaluate", "a.npz", *val)
+
+
+def described(name: str, **said: Any) -> str:
+    """Write the hits of a file again, with other facts; return the new file's name."""
+    arrays = dict(np.load(f"{name}-hits.npz"))
+    arrays["hits_facts"] = facts(**said)
+    file = f"{name}-{'-'.join(said.values())}.npz"
+    np.savez(file, **arrays)
+    return file
+
+
+def test_hits_of_another_split_or_data_set_are_not_compared_silently(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    write(pipeline, "one")
+    write(pipeline, "two")
+    tested = described("one", dataset="flickr30k", split="test")
+    other = described("two", split="val")
+    said = "one-flickr30k-test is of the split test, two-val of val: only systems of one split"
+    assert said in refused("compare", tested, other)
+    named = described("two", dataset="coco")
+    code, _, err = pipeline("compare", tested, named)
+    assert code == 0, err
+    assert "is of coco, one-flickr30k-test of flickr30k, as their files say" in " ".join(
+        err.split()
+    )
+    (numbers,) = json.loads(pipeline("evaluate", tested, "--json")[1])
+    assert (numbers["dataset"], numbers["split"]) == ("flickr30k", "test")
 
 
 @pytest.mark.parametrize(
@@ -250,6 +309,7 @@ def facts(**changed: Any) -> np.ndarray:
         "version": 1,
         "system": "a",
         "dataset": "",
+        "split": "",
         "protocol": "all",
         "folds": 1,
         "scores": "",
@@ -260,7 +320,9 @@ def facts(**changed: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("hits_facts", facts(version=2), "is not what this version reads"),
+        ("hits_facts", facts(version=2, more=1), "written by a newer version of this package"),
+        ("hits_facts", facts(version=0), "is not what this version reads"),
+        ("hits_facts", facts(more=1), "is not what this version reads"),
         ("hits_facts", facts(protocol="\x1b[31m"), r"by protocol \x1b[31m, which is unknown here"),
         ("hits_facts", facts(protocol="3fold", folds=3), "cannot be cut into 3 folds"),
         ("hits_facts", facts(protocol="4fold", folds=4), "has 200 numbers, expected 206"),

@@ -44,6 +44,7 @@ from pipeline.judge.systems.scores.foreign.identified import Given, Scores, iden
 from pipeline.judge.systems.scores.judged import Columns
 from pipeline.judge.systems.scores.system import Part
 
+VERSION: Literal[1] = 1  # of this form
 # The array by which such a file is recognised.
 MARK = "hits_facts"
 COUNTS = ("greater", "equal", "right")
@@ -54,14 +55,23 @@ FOLDS = 1000
 LONGEST = 10_000  # bytes of the facts
 
 
+class _Form(BaseModel):
+    """In which version of this form a file is, whatever else it says."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    version: int = Field(ge=1, le=1000)
+
+
 class _Facts(BaseModel):
     """What a file of hits says of itself."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    version: Literal[1] = 1  # of this form
+    version: Literal[1] = VERSION
     system: str
     dataset: str  # "" where it is unknown
+    split: str  # likewise
     protocol: str
     folds: int = Field(ge=1, le=FOLDS)
     scores: str  # SHA-256 of the files of scores; "" where there are none, as of a model
@@ -85,7 +95,8 @@ def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -
         raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
     facts = _Facts(
         system=printable(system.name),  # a file's name may be no Unicode
-        dataset=dataset,
+        dataset=printable(dataset),
+        split=printable(system.split or ""),
         protocol=part.rules.name,
         folds=part.rules.folds,
         scores=scores,
@@ -152,15 +163,31 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
         raise read.damaged(f"caption_image names other rows than those of {images:,} images")
     found = rules.parts(owner, images)
     pools = tuple(read.pools(found, owner))
-    ranks = KnownRanks((images, captions), owner, pools, rules, str(path))
+    split = printable(facts.split)
+    _refuse_other_split(split, columns, path)
+    ranks = KnownRanks((images, captions), owner, pools, rules, str(path), printable(facts.dataset))
     pool, has_ids, said = _identified(read, ranks, columns)
     read_as = "hits"
     if facts.system != path.stem:  # files of many systems are then said to be read as one thing
         read_as += f" of {printable(facts.system)}"
     if facts.dataset:
-        read_as += f" on {printable(facts.dataset)}"
+        read_as += f" on {ranks.dataset}"
+    if split:
+        read_as += f" ({split})"
+    if not has_ids:
+        said = "without ids, so in an order that is not known"
     read_as += f" by protocol {rules.name}, {sized(images, captions)}"
-    return Scores(ranks, pool, has_ids, in_words(read_as, said))
+    return Scores(ranks, pool, has_ids, in_words(read_as, said), split=split or None)
+
+
+def _refuse_other_split(split: str, columns: Columns, path: Path) -> None:
+    """Refuse a manifest's split that is not the one of which the ranks are."""
+    asked = columns.known_split
+    if split and asked and split != asked:
+        raise InputError(
+            f"{path}: has the hits of the split {split}, and the manifest's {asked} split is asked for: "
+            f"give --split {split}"
+        )
 
 
 def _rules(facts: _Facts, path: Path) -> Protocol:
@@ -226,10 +253,17 @@ class _Reader:
         array = self.arrays[MARK]
         if array.stored != "uint8" or len(array.shape) != 1 or array.shape[0] > LONGEST:
             raise self.damaged(f"{MARK} is {array}")
+        text = array.read().tobytes()
         with refusing(
             ValueError, lambda error: str(self.damaged(f"{MARK} is not what this version reads"))
         ):
-            return _Facts.model_validate_json(array.read().tobytes())
+            version = _Form.model_validate_json(text).version
+            if version == VERSION:
+                return _Facts.model_validate_json(text)
+        raise InputError(
+            f"{self.path}: is a file of hits of version {version}, written by a newer version of this "
+            f"package, which reads version {VERSION}: update this package"
+        )
 
     def size(self, name: str) -> int:
         """How long a column is."""

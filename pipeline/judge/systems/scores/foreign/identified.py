@@ -77,6 +77,7 @@ class Scores(NamedTuple):
     otherwise: Mapping[str, Callable[[], Scores]] = {}
     # which of these are other parts of one benchmark, over which a mean is taken
     siblings: tuple[str, ...] = ()
+    split: str | None = None  # the split that the file says; None where it says none
 
 
 def in_words(*words: str) -> str:
