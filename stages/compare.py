@@ -292,6 +292,11 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[Vi
         parts.append(of_seeds)
     views = []
     for language in parts[0][0]:
+        if not all(language in part for part in chain(*parts)):
+            say(
+                f"note: not all files have hits of captions in {language} alone, which are left out"
+            )
+            continue
         label: dict[str, Any] = {}
         first = groups[0][0]
         if first.split is not None:

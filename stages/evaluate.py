@@ -382,15 +382,11 @@ def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None
     from pipeline.judge.systems.scores.foreign import hits_file
     from pipeline.judge.systems.scores.foreign.opening import digest_of, model_of
 
-    ranked = pool.by_protocol[0].ranked
-    if len(ranked) > 2:  # all captions, and those of each language
-        raise InputError("--hits writes one language alone, and these captions are in several")
-    part, metrics = ranked[0]
     digest = ""
     if model_of(row.file, row.root) is None:
         digest = digest_of(row.file, row.root)
-    hits_file.write(path, part, metrics, dataset, digest)
-    if not part.system.has_ids:
+    hits_file.write(path, pool.by_protocol[0].ranked, dataset, digest)
+    if not pool.pool.has_ids:
         say(
             f"{path}: has no ids, and is compared in this order alone; with --manifest it would have some, by which "
             "systems are aligned"

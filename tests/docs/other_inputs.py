@@ -207,6 +207,8 @@ HITS = {
     "split": "",
     "protocol": "all",
     "folds": 1,
+    "images": 2,
+    "languages": [],
     "scores": "",
 }
 SCORES = [

@@ -213,6 +213,39 @@ def test_a_manifest_says_the_split_and_makes_hits_safer(
     assert "has the hits of the split test" in refused("evaluate", "a.npz", *val)
 
 
+@pytest.mark.parametrize("rules", [(), FOLDS], ids=["all", "folds"])
+def test_hits_of_several_languages_have_the_numbers_of_each(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path, rules: tuple[str, ...]
+) -> None:
+    known = manifest(160)
+    place, number = np.divmod(known.table["caption_id"].to_numpy(), 10)
+    is_german = (place // 4 % 2 == 1) & (number > 2)  # of every other image of the test split
+    known.table["language"] = np.where(is_german, "de", "en")
+    known.save(tmp_path / "coco.parquet")
+    named = ("--manifest", "coco.parquet")
+    of_scores = []
+    for seed, name in enumerate(("a", "b")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        written = ("--hits", f"{name}.npz", *named, *rules)
+        of_scores += printed(pipeline, "evaluate", f"{name}.npy", *written)
+    assert of_scores[0]["languages"]["de"]["images"] == IMAGES // 2
+    assert (
+        printed(pipeline, "evaluate", "a.npz") + printed(pipeline, "evaluate", "b.npz") == of_scores
+    )
+    compared = printed(pipeline, "compare", "a.npy", "b.npy", *named, *rules)
+    assert printed(pipeline, "compare", "a.npz", "b.npz") == compared
+    assert [each["language"] for each in compared] == [None, "de", "en"]
+    arrays = dict(np.load("a.npz"))
+    without = {name: arrays[name] for name in ("image_ids", "caption_ids", "caption_image")}
+    np.savez("plain.npz", scores=np.load("b.npy"), **without)
+    code, out, err = pipeline("compare", "a.npz", "plain.npz", "--json")
+    assert code == 0, err
+    assert [each["language"] for each in json.loads(out)] == [None]
+    assert "not all files have hits of captions in de alone" in err
+    np.savez("damaged.npz", **{**arrays, "caption_language": arrays["caption_language"] + 1})
+    assert "caption_language names others than 2 languages" in refused("evaluate", "damaged.npz")
+
+
 def described(name: str, **said: Any) -> str:
     """Write the hits of a file again, with other facts; return the new file's name."""
     arrays = dict(np.load(f"{name}-hits.npz"))
@@ -312,6 +345,8 @@ def facts(**changed: Any) -> np.ndarray:
         "split": "",
         "protocol": "all",
         "folds": 1,
+        "images": IMAGES,
+        "languages": [],
         "scores": "",
     }
     return np.frombuffer(json.dumps(said | changed).encode(), np.uint8)

@@ -163,6 +163,7 @@ def _as_system(
         scores.pool.caption_ids,
         file=str(path),
         has_ids=scores.has_ids,
+        languages=scores.languages,
         split=columns.known_split or scores.split,
         sides=sides,
         read_as=scores.read_as,
