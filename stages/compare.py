@@ -114,8 +114,11 @@ def rank_alike(
     _refuse_other_answers([*chain(*judged_groups)])
     views = list(chain.from_iterable(_views(judged_groups, rules) for rules in measured_by))
     ranked, notes = _ranked(views, options.ties, parse_all(options.metrics), settings)
+    of_two: list[tuple[str, str]] = []
     for group in judged_groups[1:]:
-        notes += judged.notes_of_two(judged_groups[0][0], group[0])
+        of_group = judged.notes_of_two(judged_groups[0][0], group[0])
+        of_two += [(group[0].name, note) for note in of_group]
+    notes += judged.together(of_two)
     return Alike(judged_groups, views, ranked, notes)
 
 
@@ -289,6 +292,11 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[Vi
         parts.append(of_seeds)
     views = []
     for language in parts[0][0]:
+        if not all(language in part for part in chain(*parts)):
+            say(
+                f"note: not all files have hits of captions in {language} alone, which are left out"
+            )
+            continue
         label: dict[str, Any] = {}
         first = groups[0][0]
         if first.split is not None:
@@ -427,6 +435,7 @@ def _fitting(groups: list[list[System]]) -> list[list[System]]:
     for group in groups:
         _refuse_one_run(group)
     _refuse_other_candidates(pools)
+    _refuse_hits_of_other_splits(pools)
     ranked = {_directions(pool): pool.name for pool in pools}
     if len(ranked) > 1:
         of_each = [f"{name} ranks {' and '.join(sorted(ways))}" for ways, name in ranked.items()]
@@ -449,6 +458,18 @@ def _refuse_one_run(seeds: Sequence[System]) -> None:
                 "their own; name one of both"
             )
         seen[file] = seed.name
+
+
+def _refuse_hits_of_other_splits(pools: Sequence[System]) -> None:
+    """Refuse hits of one split beside another split, which their sizes may not tell."""
+    first = pools[0]
+    for pool in pools[1:]:
+        has_hits = first.hits or pool.hits
+        if has_hits and first.split and pool.split and first.split != pool.split:
+            raise InputError(
+                f"{first.name} is of the split {first.split}, {pool.name} of {pool.split}: only systems of "
+                "one split are compared"
+            )
 
 
 def _refuse_other_candidates(pools: Sequence[System]) -> None:

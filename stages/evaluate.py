@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pipeline.foundation import manifest as manifests
 from pipeline.foundation.evaluation.retrieval import (
     Direction,
-    KnownRanks,
     Lists,
     Protocol,
     protocol,
@@ -304,7 +303,7 @@ def _refuse_hits(system: System, options: EvaluateOptions) -> None:
     """Check likewise that ranks alone are not asked for what only scores tell, and that --hits
     writes those of captions' own images.
     """
-    if isinstance(system.scores, KnownRanks) and (options.run or options.card):
+    if system.hits and (options.run or options.card):
         raise InputError(
             f"{system.name}: is a file of hits, which holds no scores; --run and --card need the scores"
         )
@@ -317,7 +316,7 @@ def _refuse_hits(system: System, options: EvaluateOptions) -> None:
 def _described(pool: MeasuredPool) -> dict[str, Any]:
     """What a summary says of a system beside its numbers."""
     system = pool.pool
-    name = system.made_from.dataset
+    name = system.dataset
     if pool.manifest:
         name = pool.manifest.dataset
     return {
@@ -383,14 +382,15 @@ def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None
     from pipeline.judge.systems.scores.foreign import hits_file
     from pipeline.judge.systems.scores.foreign.opening import digest_of, model_of
 
-    ranked = pool.by_protocol[0].ranked
-    if len(ranked) > 2:  # all captions, and those of each language
-        raise InputError("--hits writes one language alone, and these captions are in several")
-    part, metrics = ranked[0]
     digest = ""
     if model_of(row.file, row.root) is None:
         digest = digest_of(row.file, row.root)
-    hits_file.write(path, part, metrics, dataset, digest)
+    hits_file.write(path, pool.by_protocol[0].ranked, dataset, digest)
+    if not pool.pool.has_ids:
+        say(
+            f"{path}: has no ids, and is compared in this order alone; with --manifest it would have some, by which "
+            "systems are aligned"
+        )
 
 
 def _record(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:

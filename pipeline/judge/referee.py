@@ -1,7 +1,6 @@
 """The referee in a notebook: numpy arrays in, a judgement out. Nothing of it imports torch."""
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pipeline.foundation.evaluation import metrics
@@ -9,11 +8,17 @@ from pipeline.foundation.evaluation.retrieval import (
     Protocol,
     Scores,
     Ties,
-    consecutive_captions,
     mistakes,
 )
 from pipeline.foundation.evaluation.statistics import contrast, interval
-from pipeline.judge.explain.of_arrays import likely_mistakes, seeds_of, source_of
+from pipeline.judge.explain.of_arrays import (
+    likely_mistakes,
+    opened,
+    owner_of,
+    rules_of,
+    seeds_of,
+    source_of,
+)
 from pipeline.judge.tables import compared, evaluated
 
 SAMPLES = 1000  # swaps of a paired test, at least; `evaluate.resamples` of the shipped settings
@@ -34,7 +39,7 @@ def evaluate(
     scores: object,
     captions_per_image: int = 5,
     caption_image: object = None,
-    protocol: str | Protocol = "all",
+    protocol: str | Protocol | None = None,
     ties: Ties = "expected",
     normalise: bool = False,
 ) -> Judgement:
@@ -42,11 +47,13 @@ def evaluate(
 
     Args:
         scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
-            or a tuple of vectors, [I, D] and [C, D], whose inner products they are.
-        captions_per_image: How many consecutive captions each image has, unless `caption_image`
-            says it.
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are; or the path of
+            a file of hits.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image` or
+            a file of hits says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
-        protocol: A name in `PROTOCOLS`, or a `Protocol`.
+        protocol: A name in `PROTOCOLS`, or a `Protocol`; None for that of a file of hits, and "all"
+            for others.
         ties: How ties count, see `pipeline.foundation.evaluation.metrics.evaluate`.
         normalise: Whether vectors are divided by their lengths.
 
@@ -61,7 +68,7 @@ def evaluate(
     >>> evaluate(np.eye(2), captions_per_image=1)["RSUM"]
     600.0
     """
-    system = _measured(scores, captions_per_image, caption_image, protocol, ties, normalise)
+    (system,) = _measured([scores], captions_per_image, caption_image, protocol, ties, normalise)
     numbers = system.metrics.as_dict()
     numbers["interval"] = interval(system.metrics)
     numbers["notes"] = list(_notes(system))
@@ -73,7 +80,7 @@ def compare(
     second: object,
     captions_per_image: int = 5,
     caption_image: object = None,
-    protocol: str | Protocol = "all",
+    protocol: str | Protocol | None = None,
     ties: Ties = "expected",
     normalise: bool = False,
     samples: int = SAMPLES,
@@ -86,7 +93,7 @@ def compare(
         first: The scores of the first system, see `evaluate`; several seeds of it as a list of
             scores.
         second: The scores of the second one, likewise; images and captions have the order of the
-            first.
+            first, unless both are files of hits with ids.
         captions_per_image: See `evaluate`.
         caption_image: See `evaluate`.
         protocol: See `evaluate`.
@@ -109,24 +116,25 @@ def compare(
     >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]
     0.0
     """
-    measured = partial(
-        _measured,
-        captions_per_image=captions_per_image,
-        caption_image=caption_image,
-        protocol=protocol,
-        ties=ties,
-        normalise=normalise,
+    of_first = seeds_of(first)
+    runs = _measured(
+        [*of_first, *seeds_of(second)],
+        captions_per_image,
+        caption_image,
+        protocol,
+        ties,
+        normalise,
     )
-    first_runs = list(map(measured, seeds_of(first)))
-    second_runs = list(map(measured, seeds_of(second)))
+    first_runs = runs[: len(of_first)]
+    second_runs = runs[len(of_first) :]
     first_metrics = [run.metrics for run in first_runs]
     second_metrics = [run.metrics for run in second_runs]
     pools = [[(first_metrics, second_metrics)]]
     (values,) = contrast.together(pools, samples, seed, margin=margin)
     text = compared.to_text(["first", "second"], [values])
-    reference, *others = [*first_runs, *second_runs]
+    reference, *others = runs
     notes: list[str] = []
-    for run in (reference, *others):
+    for run in runs:
         notes += _notes(run)
     for run in others:
         notes += mistakes.of_two(reference.scores, run.scores, run.owner)
@@ -145,18 +153,23 @@ class _System(NamedTuple):
 
 
 def _measured(
-    scores: object,
+    systems: Sequence[object],
     captions_per_image: int,
     caption_image: object,
-    protocol: str | Protocol,
+    protocol: str | Protocol | None,
     ties: Ties,
     normalise: bool,
-) -> _System:
-    source = source_of(scores, normalise)
+) -> list[_System]:
+    """Systems by one protocol, which of files of hits is theirs."""
+    sources = [source_of(scores, normalise) for scores in opened(systems)]
     owner = caption_image
     if owner is None:
-        owner = consecutive_captions(source.shape, captions_per_image)
-    return _System(source, owner, metrics.evaluate(source, owner, protocol, ties))
+        owner = owner_of(sources, captions_per_image)
+    rules = rules_of(sources, protocol)
+    measured = []
+    for source in sources:
+        measured.append(_System(source, owner, metrics.evaluate(source, owner, rules, ties)))
+    return measured
 
 
 def _notes(system: _System) -> Iterator[str]:

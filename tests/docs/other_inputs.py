@@ -204,8 +204,11 @@ HITS = {
     "version": 1,
     "system": "mine",
     "dataset": "",
+    "split": "",
     "protocol": "all",
     "folds": 1,
+    "images": 2,
+    "languages": [],
     "scores": "",
 }
 SCORES = [

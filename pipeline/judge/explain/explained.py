@@ -33,6 +33,7 @@ NO_IMAGES = 20
 BY_CHANCE = 0.05
 # What is not known -> how to give it.
 HOW = {
+    "the scores": "the scores, which a file of hits does not have",
     "vectors": "IMAGES.npy:CAPTIONS.npy",
     "one matrix of scores": "scores of all pairs, the same in both directions",
     "the captions' texts": "--manifest",

@@ -14,6 +14,7 @@ from pipeline.foundation.evaluation.retrieval import Collection, Embeddings, Ids
 from pipeline.foundation.evaluation.retrieval.lists import Lists
 from pipeline.foundation.evaluation.retrieval.owners import numbered, renumbered
 from pipeline.foundation.evaluation.retrieval.placements import Placing
+from pipeline.foundation.evaluation.retrieval.ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection, Selection
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.differences import Measurement
@@ -26,6 +27,8 @@ FOLD = 1000
 WAYS = ("i2t", "t2i")
 # Lengths that differ by a smaller share are one: vectors may have been rounded to two bytes.
 EVEN = 0.01
+# What hits lack, see `Given.lacks`.
+SCORES = "the scores"
 # Reads all choices of a measurement.
 CHOICES = attrgetter(*Measurement.__dataclass_fields__)
 
@@ -106,6 +109,11 @@ class Given:
     def is_listed(self) -> bool:
         """Whether scores are lists of each query's candidates."""
         return any(isinstance(seed.scores, Lists) for seed in self.seeds)
+
+    @cached_property
+    def is_of_hits(self) -> bool:
+        """Whether of some scores nothing but ranks is known."""
+        return any(isinstance(seed.scores, KnownRanks) for seed in self.seeds)
 
     @cached_property
     def is_cut(self) -> bool:
@@ -195,6 +203,8 @@ class Given:
 
     def lacks(self, wanted: Measurement) -> str:
         """What a measurement needs that is not known, in words; "" where nothing is missing."""
+        if self.is_of_hits and self._needs_scores(wanted):
+            return SCORES
         if wanted.tokens is not None and self.embed is None:
             return "an encoder and captions"
         has_vectors = all(seed.vectors is not None for seed in self.seeds)
@@ -215,6 +225,15 @@ class Given:
         if wanted.right not in ("own", "equal", "merged") and wanted.right not in self.judged:
             return "judgements"
         return ""
+
+    def _needs_scores(self, wanted: Measurement) -> bool:
+        """Whether a measurement of hits asks for what scores alone tell, whatever is ranked."""
+        as_given = replace(wanted, seed=None)
+        if as_given.of("vectors", "scores") != Measurement().of("vectors", "scores"):
+            return True
+        if wanted.right != "own" or wanted.ties in ("first", "last"):
+            return True
+        return self._effective(wanted).hits != "any"
 
     def _needs_all(self, wanted: Measurement) -> bool:
         """Whether a measurement asks for scores that lists of the best may not have.

@@ -26,13 +26,14 @@ from pipeline.foundation.evaluation.retrieval.blocks import Cells, Matrix
 from pipeline.foundation.evaluation.retrieval.owners import numbered
 from pipeline.foundation.evaluation.retrieval.placements import NEVER, Placements, Placing, place
 from pipeline.foundation.evaluation.retrieval.positions import by_position
+from pipeline.foundation.evaluation.retrieval.ranks import KnownRanks
 from pipeline.foundation.evaluation.retrieval.relevance import without_queries
 from pipeline.foundation.evaluation.retrieval.similarity import PerDirection
 from pipeline.foundation.evaluation.statistics.wilson import Interval
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.explain.arrays import multiplied, read, rounded
 from pipeline.judge.explain.differences import CORRECTIONS, Measurement
-from pipeline.judge.explain.given import WAYS, Given
+from pipeline.judge.explain.given import WAYS, Given, Pool
 from pipeline.judge.systems.rescoring import RESCORERS
 from pipeline.judge.systems.rescoring.bank import of_test
 
@@ -171,6 +172,8 @@ class Measuring:
         """The folds of a pool, by what is a hit and the rule for ties."""
         given = self._seed(wanted)
         relevance = given.relevance(wanted.right)
+        if isinstance(scores, KnownRanks):
+            return self._of_hits(scores, given.pool(wanted), relevance)
         ranked: Callable[..., Iterator[tuple[tuple[str, str], Fold]]] = _each
         if wanted.hits == "any":
             ranked = partial(_any, needs_every=self.needs_every)
@@ -185,6 +188,17 @@ class Measuring:
                     folds[hit_and_ties].append(fold)
             return folds
         return {}
+
+    def _of_hits(self, hits: KnownRanks, pool: Pool, relevance: Relevance) -> Folds:
+        """The folds of a pool by ranks that were counted before."""
+        if self.needs_every:
+            hits.refuse("the rank of every right candidate")
+        folds = defaultdict[tuple[str, str], list[Fold]](list)
+        for rows, columns in pool:
+            ranks = hits.among(rows, columns, relevance.select(rows, columns))
+            for ties in get_args(Ties):
+                folds["any", ties].append(Fold.of(ranks, ties))
+        return folds
 
     def _number(self, wanted: Measurement, metric: Metric, way: str, folds: list[Fold]) -> float:
         if wanted.directions == "mean" and metric.summed is None:

@@ -9,6 +9,8 @@ import numpy as np
 from pipeline.foundation.evaluation.metrics import Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import (
     Embeddings,
+    Ids,
+    KnownRanks,
     Protocol,
     Scores,
     Ties,
@@ -24,6 +26,11 @@ from pipeline.judge.explain import doubles, printed
 from pipeline.judge.explain.differences import Measurement
 from pipeline.judge.explain.given import FOLD, Given
 from pipeline.judge.explain.search import Explanation, Progress, search
+from pipeline.judge.systems.scores import fuse
+from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.system import System
+
+HITS = ".npz"  # how the name of a file of hits ends
 
 
 def explain(
@@ -32,7 +39,7 @@ def explain(
     captions_per_image: int = 5,
     caption_image: object = None,
     captions: Sequence[str] | None = None,
-    protocol: str | Protocol = "all",
+    protocol: str | Protocol | None = None,
     ties: Ties = "expected",
     normalise: bool = False,
     fold: int = FOLD,
@@ -43,16 +50,16 @@ def explain(
 
     Args:
         scores: The similarities [I images, C captions], as an array or the path of a `.npy` file;
-            or a tuple of vectors, [I, D] and [C, D], whose inner products they are. A list of these
-            are seeds of one system, whose mean is measured.
+            or a tuple of vectors, [I, D] and [C, D], whose inner products they are; or the path of
+            a file of hits. A list of these are seeds of one system, whose mean is measured.
         published: "R@1=58.4", several with commas between or as a dict, or a row of a shipped
             table, see `printed.read`.
-        captions_per_image: How many consecutive captions each image has, unless `caption_image`
-            says it.
+        captions_per_image: How many consecutive captions each image has, unless `caption_image` or
+            a file of hits says it.
         caption_image: Integers [C], the row of each caption's image, -1 for none.
         captions: The texts of the captions.
         protocol: The rules by which the scores should be measured, a name in `PROTOCOLS` or a
-            `Protocol`.
+            `Protocol`; None for those of a file of hits, and "all" for others.
         ties: How ties should count.
         normalise: Whether vectors should be divided by their lengths.
         fold: How many images a fold has where the protocol has no folds.
@@ -77,15 +84,15 @@ def explain(
             f"published: expected text such as 'R@1=58.4' or a dict, received {published!r:.40}"
         )
     numbers, row = printed.read(published)
-    runs = seeds_of(scores)
+    runs = opened(seeds_of(scores))
     sources = list(map(source_of, runs))
     shape = sources[0].shape
     if caption_image is None:
-        caption_image = consecutive_captions(shape, captions_per_image)
+        caption_image = owner_of(sources, captions_per_image)
     owner = as_relevance(np.asarray(caption_image), shape).owner
     if captions is not None and len(captions) != len(owner):
         raise InputError(f"captions: expected {len(owner)} texts, received {len(captions)}")
-    rules = find(protocol)
+    rules = rules_of(sources, protocol)
     pools: list[Given] = []
     notes: list[str] = []
     for run, source in zip(runs, sources, strict=True):
@@ -115,6 +122,48 @@ def seeds_of(system: object) -> list[object]:
     return system
 
 
+def opened(runs: Sequence[object]) -> list[object]:
+    """The runs, of which files of hits are read: those with ids in the order of the first one that
+    has any.
+    """
+    read: list[object] = []
+    first: System | None = None
+    for run in runs:
+        if not isinstance(run, str | Path) or Path(run).suffix != HITS:
+            read.append(run)
+            continue
+        system = open_system(str(run))
+        if not isinstance(system.scores, KnownRanks):
+            raise _no_array(run)
+        if system.has_ids and first is not None:
+            system.require_owners_of(first)
+            system = fuse.in_order_of(first, system)
+        elif system.has_ids:
+            first = system
+        read.append(system.scores)
+    return read
+
+
+def owner_of(sources: Sequence[Scores], captions_per_image: int) -> Ids:
+    """The row of each caption's image, int64 [C]: that of the first file of hits, or as many
+    consecutive captions of each.
+    """
+    for source in sources:
+        if isinstance(source, KnownRanks):
+            return source.owner
+    return consecutive_captions(sources[0].shape, captions_per_image)
+
+
+def rules_of(sources: Sequence[Scores], asked: str | Protocol | None) -> Protocol:
+    """The protocol that is asked for, else that of the first file of hits, else all in one pool."""
+    if asked is not None:
+        return find(asked)
+    for source in sources:
+        if isinstance(source, KnownRanks):
+            return source.rules
+    return find("all")
+
+
 def likely_mistakes(scores: Scores, owner: object, measured: Metrics) -> Iterator[str]:
     """Notes on the scores of arrays, as the commands have them. owner: the row of each caption's
     image.
@@ -135,11 +184,15 @@ def source_of(scores: object, normalise: bool = False) -> Scores:
     if isinstance(scores, str | Path):
         path = Path(scores)
         if path.suffix != ".npy" and not path.is_dir():
-            raise InputError(
-                f"{scores}: from Python give arrays, or the path of a .npy file or a zarr array; the commands "
-                "read other files"
-            )
+            raise _no_array(scores)
     return as_similarity(scores)
+
+
+def _no_array(path: str | Path) -> InputError:
+    return InputError(
+        f"{path}: from Python give arrays, or the path of a .npy file, a zarr array or a file of hits; the "
+        "commands read other files"
+    )
 
 
 def fold_of(rules: Protocol, images: int, otherwise: int = FOLD) -> int:

@@ -104,8 +104,6 @@ class Source:
             if of_splits is None:
                 raise
             return of_splits, self.columns.known_split or "test"
-        if isinstance(system.scores, KnownRanks):
-            system.scores.refuse("the score of every pair")
         measured = system.split or ""
         systems = {measured: system}
         dataset = system.made_from.dataset
@@ -124,6 +122,8 @@ class Source:
             return None
         columns = Columns(distance=self.columns.distance, judged=True)
         whole_system = open_system(self.text, columns, self.normalise, self.root)
+        if isinstance(whole_system.scores, KnownRanks):
+            return None  # ranks among a split's candidates do not follow from those among all
         manifest = Manifest.load(self.columns.manifest)
         caption_rows = manifest.rows(["image_id", "caption_id"])
         images = manifest.images["image_id"].to_numpy()

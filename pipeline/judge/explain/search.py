@@ -31,7 +31,7 @@ from pipeline.judge.explain.explained import (
     Shown,
     Variant,
 )
-from pipeline.judge.explain.given import WAYS, Given
+from pipeline.judge.explain.given import SCORES, WAYS, Given
 from pipeline.judge.explain.measuring import Measuring, Progress
 from pipeline.judge.explain.printed import Printed, with_direction
 from pipeline.judge.tables.published import PublishedRow
@@ -78,7 +78,7 @@ def search(
         published = [printed.in_percent() for printed in published]
         numbers = ", ".join(map(str, published))
         notes.append(f"The published numbers are read as fractions, in percent {numbers}.")
-    known, not_tried = _possible(splits, base, published)
+    known, not_tried = _possible(measuring, base, published, ways)
     notes += _not_read(given)
     searches = [_Search(measuring, base, published, way) for way in ways]
     _try(searches, known, most, progress)
@@ -222,18 +222,23 @@ NotTried: TypeAlias = Mapping[str, Sequence[Difference]]
 
 
 def _possible(
-    splits: Mapping[str, Given], base: Measurement, published: Sequence[Printed]
+    measuring: Measuring, base: Measurement, published: Sequence[Printed], ways: Sequence[str]
 ) -> tuple[list[Difference], NotTried]:
     """The differences that can be tried, and those that need what is not known."""
     known: list[Difference] = []
     not_tried: dict[str, list[Difference]] = {}
-    parts = [of_part(name) for name in splits[base.split].otherwise if name not in READINGS]
+    splits = measuring.splits
+    measured = splits[base.split]
+    parts = [of_part(name) for name in measured.otherwise if name not in READINGS]
     for difference in (*DIFFERENCES, *parts):
         if not difference.changed(base) or not _is_asked(difference, published):
             continue
         wanted = replace(base, **dict(difference.choices))
         given = _pool(splits, wanted)
-        if wanted.instead and not _may_be_another(published, splits[base.split]):
+        if wanted.instead and not _may_be_another(published, measured):
+            continue
+        if wanted.reading and measured.is_of_hits:
+            not_tried.setdefault(SCORES, []).append(difference)
             continue
         if given is None and wanted.reading:
             continue  # which the files do not have, or a note says why they cannot be read so
@@ -245,8 +250,24 @@ def _possible(
             if given is not None and _is_known_otherwise(given, wanted):
                 known.append(difference)
         elif given is not None and not given.is_idle(wanted, base):
-            known.append(difference)
+            if given.is_of_hits and not _is_told(measuring, wanted, published, ways):
+                not_tried.setdefault(SCORES, []).append(difference)
+            else:
+                known.append(difference)
     return known, not_tried
+
+
+def _is_told(
+    measuring: Measuring, wanted: Measurement, published: Sequence[Printed], ways: Sequence[str]
+) -> bool:
+    """Whether the published numbers can be measured so, for a direction that may be meant."""
+    for way in ways:
+        numbers = []
+        for printed in with_direction(published, way):
+            numbers.append(measuring.number(wanted, printed.metric, printed.direction))
+        if None not in numbers:
+            return True
+    return False
 
 
 def _is_known_otherwise(given: Given, wanted: Measurement) -> bool:

@@ -110,6 +110,7 @@ class KnownRanks:
     pools: tuple[RankedPool, ...]  # one for each fold
     rules: Protocol  # the protocol by which they were counted
     name: str  # the file, for messages
+    dataset: str = ""  # the data set's name, "" where it is unknown
 
     def ranks(self, relevance: Relevance) -> Ranks:
         """The ranks of all images and captions as one pool.
@@ -138,6 +139,37 @@ class KnownRanks:
         of_images = _query_ranks(whole.of_images, whole.images, images)
         of_captions = _query_ranks(whole.of_captions, whole.captions, captions)
         return Ranks(of_images, of_captions, relevance)
+
+    def among(self, images: Ids, captions: Ids, relevance: Relevance) -> Ranks:
+        """The ranks among some images and captions, as far as they follow from those of a pool:
+        of a query whose candidates are the pool's.
+
+        Args:
+            images: int64 [I'], rows.
+            captions: int64 [C'], columns.
+            relevance: What is right among them, which must be each caption's own image.
+
+        Returns:
+            Both directions' ranks; a direction that does not follow has no queries.
+        """
+        row = renumbered(np.arange(self.shape[0]), images, self.shape[0])
+        column = renumbered(np.arange(self.shape[1]), captions, self.shape[1])
+        of_images = np.zeros((3, len(images)), np.int64)
+        of_captions = np.zeros((3, len(captions)), np.int64)
+        for pool in self.pools:
+            rows = row[pool.images]
+            columns = column[pool.captions]
+            is_image = rows > NO_IMAGE
+            is_caption = columns > NO_IMAGE
+            has_images = np.count_nonzero(is_image) == len(images)
+            has_captions = np.count_nonzero(is_caption) == len(captions)
+            if has_images and has_captions and is_caption.all():
+                of_images[:, rows[is_image]] = pool.of_images[:, is_image]
+            if has_images and has_captions and is_image.all():
+                of_captions[:, columns[is_caption]] = pool.of_captions[:, is_caption]
+        i2t = _query_ranks(of_images, np.arange(len(images)), len(images))
+        t2i = _query_ranks(of_captions, np.arange(len(captions)), len(captions))
+        return Ranks(i2t, t2i, relevance)
 
     def select(self, images: Ids, captions: Ids) -> "KnownRanks":
         """Keep the pools that lie within some images and captions, see `PerDirection.select`.

@@ -411,9 +411,22 @@ def notes_of_cutoffs(system: System, names: Sequence[str], folds: int) -> list[s
 
 
 def notes_of_two(first: System, other: System) -> list[str]:
-    """Say that two systems without ids seem to be in different orders."""
+    """Say that two systems without ids seem to be in different orders, or that hits do not tell."""
+    are_hits = bool(first.hits or other.hits)
+    notes = []
+    if are_hits and first.dataset and other.dataset and first.dataset != other.dataset:
+        notes.append(
+            f"{other.name}: is of {other.dataset}, {first.name} of {first.dataset}, as their files say: are these "
+            "the same images and captions?"
+        )
     if first.has_ids or other.has_ids or first.relevance is not None:
-        return []
+        return notes
+    if are_hits:
+        notes.append(
+            f"{other.name}: has no ids, nor has {first.name}, and hits do not show the order of images and "
+            "captions, which is taken to be the same; hits that are written with --manifest have ids"
+        )
+        return notes
     seen = mistakes.of_two(first.scores, other.scores, first.caption_image)
     return [f"{other.name}: {mistake}" for mistake in seen]
 

@@ -12,7 +12,13 @@ import numpy as np
 
 from pipeline.foundation import artefacts, manifest as manifests
 from pipeline.foundation.evaluation import retrieval
-from pipeline.foundation.evaluation.retrieval import Ids, Protocol, Relevance, protocol
+from pipeline.foundation.evaluation.retrieval import (
+    Ids,
+    KnownRanks,
+    Protocol,
+    Relevance,
+    protocol,
+)
 from pipeline.foundation.evaluation.retrieval.collection import Collection, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import renumbered
 from pipeline.foundation.evaluation.retrieval.similarity import as_similarity, select
@@ -259,9 +265,23 @@ class System(Collection):
         recorded = self.made_from.protocol
         if recorded is not None:
             return of_scores.reranked.protocol_of(recorded)
-        if isinstance(self.kind, Given) and isinstance(self.scores, retrieval.KnownRanks):
-            return self.scores.rules
+        if self.hits is not None:
+            return self.hits.rules
         return None
+
+    @property
+    def hits(self) -> KnownRanks | None:
+        """The ranks of a file of hits; None where there are scores."""
+        if isinstance(self.kind, Given) and isinstance(self.scores, KnownRanks):
+            return self.scores
+        return None
+
+    @property
+    def dataset(self) -> str:
+        """The name of its data set; "" where it is unknown."""
+        if self.hits is not None:
+            return self.hits.dataset
+        return self.made_from.dataset
 
     def check(self) -> System:
         """Compare scores and ids, not embeddings, with their recorded digests; it reads all of them

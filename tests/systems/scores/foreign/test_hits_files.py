@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from foreign import manifest
 
+import pipeline as referee
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores.foreign import hits_file, open_system
 
@@ -112,10 +114,164 @@ def test_hits_are_said_to_be_of_a_system_that_their_file_is_not_called(
     assert open_system("one.npz").read_as.startswith("hits by protocol all")
 
 
-def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
-    np.save("plain.npy", scores(1, 1.5))
-    pipeline("evaluate", "plain.npy", "--hits", "hits.npz")
-    assert not open_system("hits.npz").has_ids
+def variants(found: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
+    """The numbers that `explain` tried, by the differences and the direction."""
+    numbers = {}
+    for variant in found["variants"]:
+        numbers[*variant["differences"], variant.get("direction", "")] = variant["numbers"]
+    return numbers
+
+
+@pytest.mark.parametrize(
+    ("rules", "tried"),
+    [
+        ((), ["only the first caption of each image", "ties in the worst order"]),
+        (
+            FOLDS,
+            [
+                "the second 10 images alone",
+                "ranks counted from 1 but tested with rank < K: R@(K − 1)",
+            ],
+        ),
+    ],
+    ids=["all", "folds"],
+)
+def test_hits_explain_what_follows_from_ranks(
+    pipeline: Any, files: Path, rules: tuple[str, ...], tried: list[str]
+) -> None:
+    hits = write(pipeline, "one", *rules)
+    asked = ("--published", "R@5=40.0,t2i_MedR=3", "--most", "1", "--json")
+    found = []
+    for named in ((hits,), ("one.npz", *rules)):
+        code, out, err = pipeline("explain", *named, *asked)
+        assert code == 0, err
+        found.append(json.loads(out))
+    of_hits = variants(found[0])
+    of_scores = variants(found[1])
+    assert of_hits == {words: of_scores[words] for words in of_hits}
+    assert {(words, "t2i") for words in tried} <= of_hits.keys()
+    assert "scores in float16" in found[0]["not_tried"]["the scores"]
+
+
+def test_a_number_of_hits_is_the_measured_one(pipeline: Any, files: Path) -> None:
+    hits = write(pipeline, "one", *FOLDS)
+    (numbers,) = printed(pipeline, "evaluate", hits)
+    published = f"t2i_R@1={numbers['t2i']['R@1']:.1f}"
+    code, out, err = pipeline("explain", hits, "--published", published)
+    assert code == 0, err
+    assert out.startswith("The published number is the one measured.")
+    assert "give the scores, which a file of hits does not have" in " ".join(out.split())
+
+
+def test_python_takes_hits_in_any_order(pipeline: Any, files: Path) -> None:
+    assert referee.evaluate(write(pipeline, "one", *FOLDS))["protocol"] == "4fold"
+    hits = write(pipeline, "one")
+    other = write(pipeline, "two")
+    of_scores = printed(pipeline, "compare", "one.npz", "two.npz")
+    found = referee.compare(hits, other)
+    assert found["RSUM"]["difference"] == of_scores[0]["RSUM"]["difference"]
+    (numbers,) = printed(pipeline, "evaluate", hits)
+    published = f"t2i_R@1={numbers['t2i']['R@1']:.1f}"
+    assert referee.explain(hits, published, most=1).references[0].reproduces
+    with pytest.raises(InputError, match="a zarr array or a file of hits"):
+        referee.evaluate("one.npz")
+
+
+def test_hits_without_ids_say_so_where_they_are_written_and_compared(
+    pipeline: Any, files: Path
+) -> None:
+    for seed, name in enumerate(("a", "b", "c")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        code, _, err = pipeline("evaluate", f"{name}.npy", "--hits", f"{name}.npz")
+        assert code == 0, err
+        assert "has no ids" in err
+    assert not open_system("a.npz").has_ids
+    code, _, err = pipeline("compare", "a.npz", "b.npz", "c.npz")
+    assert code == 0, err
+    assert err.count("hits do not show the order of images") == 1
+    code, _, err = pipeline("compare", write(pipeline, "one"), write(pipeline, "two"))
+    assert code == 0, err
+    assert "ids" not in err
+
+
+def test_a_manifest_says_the_split_and_makes_hits_safer(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    manifest(160).save(tmp_path / "coco.parquet")
+    for seed, name in enumerate(("a", "b")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        known = ("--manifest", "coco.parquet", "--split", "test", "--hits", f"{name}.npz")
+        code, _, err = pipeline("evaluate", f"{name}.npy", *known)
+        assert code == 0, err
+        assert "has no ids" not in err
+    said = json.loads(np.load("a.npz")["hits_facts"].tobytes())
+    assert (said["dataset"], said["split"]) == ("coco", "test")
+    code, out, err = pipeline("compare", "a.npz", "b.npz", "--json")
+    assert code == 0, err
+    assert {each["split"] for each in json.loads(out)} == {"test"}
+    val = ("--manifest", "coco.parquet", "--split", "val")
+    assert "has the hits of the split test" in refused("evaluate", "a.npz", *val)
+
+
+@pytest.mark.parametrize("rules", [(), FOLDS], ids=["all", "folds"])
+def test_hits_of_several_languages_have_the_numbers_of_each(
+    pipeline: Any, refused: Callable[..., str], tmp_path: Path, rules: tuple[str, ...]
+) -> None:
+    known = manifest(160)
+    place, number = np.divmod(known.table["caption_id"].to_numpy(), 10)
+    is_german = (place // 4 % 2 == 1) & (number > 2)  # of every other image of the test split
+    known.table["language"] = np.where(is_german, "de", "en")
+    known.save(tmp_path / "coco.parquet")
+    named = ("--manifest", "coco.parquet")
+    of_scores = []
+    for seed, name in enumerate(("a", "b")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        written = ("--hits", f"{name}.npz", *named, *rules)
+        of_scores += printed(pipeline, "evaluate", f"{name}.npy", *written)
+    assert of_scores[0]["languages"]["de"]["images"] == IMAGES // 2
+    assert (
+        printed(pipeline, "evaluate", "a.npz") + printed(pipeline, "evaluate", "b.npz") == of_scores
+    )
+    compared = printed(pipeline, "compare", "a.npy", "b.npy", *named, *rules)
+    assert printed(pipeline, "compare", "a.npz", "b.npz") == compared
+    assert [each["language"] for each in compared] == [None, "de", "en"]
+    arrays = dict(np.load("a.npz"))
+    without = {name: arrays[name] for name in ("image_ids", "caption_ids", "caption_image")}
+    np.savez("plain.npz", scores=np.load("b.npy"), **without)
+    code, out, err = pipeline("compare", "a.npz", "plain.npz", "--json")
+    assert code == 0, err
+    assert [each["language"] for each in json.loads(out)] == [None]
+    assert "not all files have hits of captions in de alone" in err
+    np.savez("damaged.npz", **{**arrays, "caption_language": arrays["caption_language"] + 1})
+    assert "caption_language names others than 2 languages" in refused("evaluate", "damaged.npz")
+
+
+def described(name: str, **said: Any) -> str:
+    """Write the hits of a file again, with other facts; return the new file's name."""
+    arrays = dict(np.load(f"{name}-hits.npz"))
+    arrays["hits_facts"] = facts(**said)
+    file = f"{name}-{'-'.join(said.values())}.npz"
+    np.savez(file, **arrays)
+    return file
+
+
+def test_hits_of_another_split_or_data_set_are_not_compared_silently(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    write(pipeline, "one")
+    write(pipeline, "two")
+    tested = described("one", dataset="flickr30k", split="test")
+    other = described("two", split="val")
+    said = "one-flickr30k-test is of the split test, two-val of val: only systems of one split"
+    assert said in refused("compare", tested, other)
+    named = described("two", dataset="coco")
+    code, _, err = pipeline("compare", tested, named)
+    assert code == 0, err
+    assert "is of coco, one-flickr30k-test of flickr30k, as their files say" in " ".join(
+        err.split()
+    )
+    (numbers,) = json.loads(pipeline("evaluate", tested, "--json")[1])
+    assert (numbers["dataset"], numbers["split"]) == ("flickr30k", "test")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +283,11 @@ def test_hits_without_ids_have_none(pipeline: Any, files: Path) -> None:
         (("evaluate", "one-hits.npz", "--distance"), "leave out --distance"),
         (("evaluate", "one-hits.npz", "--as", "clip_benchmark"), "the score of every pair"),
         (("evaluate", "one-hits.npz", "--qrels", "qrels.txt"), "leave out --qrels"),
-        (("explain", "one-hits.npz", "--published", "RSUM=300"), "the score of every pair"),
+        (("explain", "one-hits.npz", "--published", "P@5=30"), "the rank of every right candidate"),
+        (
+            ("explain", "one-hits.npz", "--published", "RSUM=3", *FOLDS),
+            "holds ranks by protocol all",
+        ),
         (("evaluate", "one.npz", "--qrels", "qrels.txt", "--hits", "x.npz"), "--hits writes the"),
         (
             ("evaluate", "run.txt", "--captions-per-image", "1", "--hits", "x.npz"),
@@ -182,8 +342,11 @@ def facts(**changed: Any) -> np.ndarray:
         "version": 1,
         "system": "a",
         "dataset": "",
+        "split": "",
         "protocol": "all",
         "folds": 1,
+        "images": IMAGES,
+        "languages": [],
         "scores": "",
     }
     return np.frombuffer(json.dumps(said | changed).encode(), np.uint8)
@@ -192,7 +355,9 @@ def facts(**changed: Any) -> np.ndarray:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("hits_facts", facts(version=2), "is not what this version reads"),
+        ("hits_facts", facts(version=2, more=1), "written by a newer version of this package"),
+        ("hits_facts", facts(version=0), "is not what this version reads"),
+        ("hits_facts", facts(more=1), "is not what this version reads"),
         ("hits_facts", facts(protocol="\x1b[31m"), r"by protocol \x1b[31m, which is unknown here"),
         ("hits_facts", facts(protocol="3fold", folds=3), "cannot be cut into 3 folds"),
         ("hits_facts", facts(protocol="4fold", folds=4), "has 200 numbers, expected 206"),

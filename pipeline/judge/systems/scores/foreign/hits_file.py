@@ -7,17 +7,21 @@ An .npz, compressed, that `np.load` reads:
     caption_image     [C], the row of each caption's image, -1 for none
     image_ids         [I]; this and caption_ids only where the ids are known
     caption_ids       [C]
+    caption_language  [C], the place of each caption's language in the facts; only where they have
+                      languages
     i2t_greater       [I], fold after fold: wrong captions more similar than the image's best one
     i2t_equal         likewise: wrong captions exactly as similar
     i2t_right         likewise: right captions that share that best similarity; 0 for no query
     t2i_greater, t2i_equal, t2i_right   likewise of the captions of each fold
 
+After all captions come those of each language, in the order of their names, as a pool of their own
+with the images that have one: fold after fold, too.
 How ties count is chosen when the file is read.
 """
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,17 +37,19 @@ from pipeline.foundation.evaluation.retrieval import (
     QueryRanks,
     protocol,
 )
-from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE
+from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE, renumbered
 from pipeline.foundation.evaluation.retrieval.placements import NEVER
 from pipeline.foundation.evaluation.retrieval.ranks import RankedPool
+from pipeline.foundation.evaluation.statistics.intervals import Languages, divide
 from pipeline.foundation.files import atomic
 from pipeline.foundation.parts.errors import InputError, counted, refusing, sized
 from pipeline.foundation.parts.wrapping import printable
 from pipeline.judge.systems.scores.foreign.arrays import Arrays
 from pipeline.judge.systems.scores.foreign.identified import Given, Scores, identified, in_words
 from pipeline.judge.systems.scores.judged import Columns
-from pipeline.judge.systems.scores.system import Part
+from pipeline.judge.systems.scores.system import Part, System
 
+VERSION: Literal[1] = 1  # of this form
 # The array by which such a file is recognised.
 MARK = "hits_facts"
 COUNTS = ("greater", "equal", "right")
@@ -52,6 +58,17 @@ WAYS: tuple[Direction, Direction] = ("i2t", "t2i")
 MOST = 20_000_000
 FOLDS = 1000
 LONGEST = 10_000  # bytes of the facts
+LANGUAGES = 200
+LONGEST_LANGUAGE = 32  # letters of its name
+_Language = Annotated[str, Field(min_length=1, max_length=LONGEST_LANGUAGE)]
+
+
+class _Form(BaseModel):
+    """In which version of this form a file is, whatever else it says."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    version: int = Field(ge=1, le=1000)
 
 
 class _Facts(BaseModel):
@@ -59,35 +76,45 @@ class _Facts(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    version: Literal[1] = 1  # of this form
+    version: Literal[1] = VERSION
     system: str
     dataset: str  # "" where it is unknown
+    split: str  # likewise
     protocol: str
     folds: int = Field(ge=1, le=FOLDS)
+    images: int = Field(ge=0)
+    # of captions; [] for none
+    languages: list[_Language] = Field(max_length=LANGUAGES)
     scores: str  # SHA-256 of the files of scores; "" where there are none, as of a model
 
 
-def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -> None:
+def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scores: str) -> None:
     """Write the ranks of a pool.
 
     Args:
         path: The file.
-        part: The pool, whose right answers are each caption's own image, and its protocol.
-        metrics: From `evaluate`, by this protocol.
+        ranked: The pool, whose right answers are each caption's own image, by its protocol; then
+            those of its languages, see `measured.measure`.
         dataset: The data set's name; "" for none.
         scores: A digest of the scores.
 
     Raises:
-        InputError: For a system that leaves ranks open, and for more folds than are read.
+        InputError: For a system that leaves ranks open, and for more folds than are read, or
+            longer names of languages.
     """
+    part, _ = ranked[0]
     system = part.system
     if part.rules.folds > FOLDS:
         raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
+    languages, language_of_caption = _languages(system)
     facts = _Facts(
         system=printable(system.name),  # a file's name may be no Unicode
-        dataset=dataset,
+        dataset=printable(dataset),
+        split=printable(system.split or ""),
         protocol=part.rules.name,
         folds=part.rules.folds,
+        images=system.shape[0],
+        languages=languages,
         scores=scores,
     )
     arrays = {
@@ -97,13 +124,36 @@ def write(path: Path, part: Part, metrics: Metrics, dataset: str, scores: str) -
     if system.has_ids:
         arrays["image_ids"] = _smallest(system.image_ids)
         arrays["caption_ids"] = _smallest(system.caption_ids)
-    of_images = [_counts(ranks.i2t, ranks.shape[0], system.name) for ranks in metrics.ranks]
-    of_captions = [_counts(ranks.t2i, ranks.shape[1], system.name) for ranks in metrics.ranks]
+    if languages:
+        arrays["caption_language"] = _smallest(language_of_caption)
+    of_images = []
+    of_captions = []
+    for _, metrics in ranked:
+        for ranks in metrics.ranks:
+            of_images.append(_counts(ranks.i2t, ranks.shape[0], system.name))
+            of_captions.append(_counts(ranks.t2i, ranks.shape[1], system.name))
     for way, counts in zip(WAYS, (of_images, of_captions), strict=True):
         for count, values in zip(COUNTS, np.concatenate(counts, axis=1), strict=True):
             arrays[f"{way}_{count}"] = _smallest(values)
     with atomic.replacing(path) as partial, partial.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
+
+
+def _languages(system: System) -> tuple[list[str], Ids]:
+    """The names of the captions' languages, and the place of each caption's among them, int64 [C];
+    none and an empty one where captions have no language.
+    """
+    if system.languages is None:
+        return [], np.zeros(0, np.int64)
+    names, of_caption = np.unique(system.languages, return_inverse=True)
+    if len(names) > LANGUAGES:
+        raise InputError(f"--hits writes up to {LANGUAGES} languages, received {len(names):,}")
+    for name in names.tolist():
+        if len(name) > LONGEST_LANGUAGE:
+            raise InputError(
+                f"--hits writes names of languages up to {LONGEST_LANGUAGE} letters, received {name[:60]}"
+            )
+    return names.tolist(), of_caption.astype(np.int64)
 
 
 def _counts(ranks: QueryRanks, size: int, name: str) -> Ids:
@@ -145,22 +195,64 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
     read = _Reader(path, arrays)
     facts = read.facts()
     rules = _rules(facts, path)
-    images = read.size("i2t_greater")
+    images = facts.images
+    if images > read.size("i2t_greater"):
+        raise read.damaged(f"i2t_greater is shorter than its {images:,} images")
     captions = read.size("caption_image")
     owner = read.column("caption_image", captions)
     if owner.min(initial=0) < NO_IMAGE or owner.max(initial=0) >= images:
         raise read.damaged(f"caption_image names other rows than those of {images:,} images")
-    found = rules.parts(owner, images)
+    languages = read.languages(facts.languages, captions)
+    found = _parts(rules, owner, images, languages)
     pools = tuple(read.pools(found, owner))
-    ranks = KnownRanks((images, captions), owner, pools, rules, str(path))
+    split = printable(facts.split)
+    _refuse_other_split(split, columns, path)
+    ranks = KnownRanks((images, captions), owner, pools, rules, str(path), printable(facts.dataset))
     pool, has_ids, said = _identified(read, ranks, columns)
     read_as = "hits"
     if facts.system != path.stem:  # files of many systems are then said to be read as one thing
         read_as += f" of {printable(facts.system)}"
     if facts.dataset:
-        read_as += f" on {printable(facts.dataset)}"
+        read_as += f" on {ranks.dataset}"
+    if split:
+        read_as += f" ({split})"
+    if not has_ids:
+        said = "without ids, so in an order that is not known"
     read_as += f" by protocol {rules.name}, {sized(images, captions)}"
-    return Scores(ranks, pool, has_ids, in_words(read_as, said))
+    return Scores(
+        ranks,
+        pool,
+        has_ids,
+        in_words(read_as, said),
+        split=split or None,
+        languages=languages,
+    )
+
+
+def _parts(
+    rules: Protocol, owner: Ids, images: int, languages: Languages | None
+) -> list[tuple[Ids, Ids]]:
+    """The rows and columns of each fold: of all captions, then of those of each language."""
+    parts = rules.parts(owner, images)
+    if languages is None:
+        return parts
+    by_language = divide(owner, (images, len(owner)), languages)
+    for language, (rows, columns) in by_language.items():
+        owner_within = renumbered(owner[columns], rows, images)
+        of_language = rules.of_language(language)
+        for places, captions in of_language.parts(owner_within, len(rows)):
+            parts.append((rows[places], columns[captions]))
+    return parts
+
+
+def _refuse_other_split(split: str, columns: Columns, path: Path) -> None:
+    """Refuse a manifest's split that is not the one of which the ranks are."""
+    asked = columns.known_split
+    if split and asked and split != asked:
+        raise InputError(
+            f"{path}: has the hits of the split {split}, and the manifest's {asked} split is asked for: "
+            f"give --split {split}"
+        )
 
 
 def _rules(facts: _Facts, path: Path) -> Protocol:
@@ -226,10 +318,17 @@ class _Reader:
         array = self.arrays[MARK]
         if array.stored != "uint8" or len(array.shape) != 1 or array.shape[0] > LONGEST:
             raise self.damaged(f"{MARK} is {array}")
+        text = array.read().tobytes()
         with refusing(
             ValueError, lambda error: str(self.damaged(f"{MARK} is not what this version reads"))
         ):
-            return _Facts.model_validate_json(array.read().tobytes())
+            version = _Form.model_validate_json(text).version
+            if version == VERSION:
+                return _Facts.model_validate_json(text)
+        raise InputError(
+            f"{self.path}: is a file of hits of version {version}, written by a newer version of this "
+            f"package, which reads version {VERSION}: update this package"
+        )
 
     def size(self, name: str) -> int:
         """How long a column is."""
@@ -261,8 +360,17 @@ class _Reader:
             raise self.damaged(f"{name} has an id twice")
         return ids
 
+    def languages(self, names: Sequence[str], captions: int) -> Languages | None:
+        """The language of each caption; None where they have none."""
+        if not names:
+            return None
+        numbers = self.column("caption_language", captions)
+        if numbers.min(initial=0) < 0 or numbers.max(initial=0) >= len(names):
+            raise self.damaged(f"caption_language names others than {len(names)} languages")
+        return np.array([printable(name) for name in names])[numbers]
+
     def pools(self, parts: Sequence[tuple[Ids, Ids]], owner: Ids) -> Iterator[RankedPool]:
-        """The ranks of each fold.
+        """The ranks of each fold, those of languages last.
 
         parts: its rows and columns. owner: of all captions.
         """

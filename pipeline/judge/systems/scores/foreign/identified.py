@@ -29,6 +29,7 @@ from pipeline.judge.systems.scores.judged import CAPTIONS, Columns, files_of, ma
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.judgements.names import Names
+    from pipeline.foundation.evaluation.statistics.intervals import Languages
 
 SIDES: tuple[Side, Side] = ("image", "caption")
 # Ids in floats are whole numbers up to here, beyond which they may have been rounded.
@@ -77,6 +78,8 @@ class Scores(NamedTuple):
     otherwise: Mapping[str, Callable[[], Scores]] = {}
     # which of these are other parts of one benchmark, over which a mean is taken
     siblings: tuple[str, ...] = ()
+    split: str | None = None  # the split that the file says; None where it says none
+    languages: Languages | None = None  # likewise of each caption [C]
 
 
 def in_words(*words: str) -> str:
