@@ -16,7 +16,7 @@ from typing import Any
 from pipeline.foundation.parts.errors import counted, few, sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import evaluated, latex, markdown, text
-from pipeline.judge.tables.table import MISSING, Note, Panel, Table, grid, number
+from pipeline.judge.tables.table import MISSING, Note, Panel, Table, from_to, grid, number
 
 # A board as plain JSON values.
 Board = Mapping[str, Any]
@@ -143,7 +143,7 @@ def _over_tasks(board: Board) -> Panel:
         system = board["systems"][row["system"]]
         scores = [number(row["mean_rank"], digits=2), number(row["borda"]), number(row["wins"])]
         place = f"{row['place']}"
-        ends = _from_to(row["places"])
+        ends = from_to(row["places"])
         rows.append([system["name"], place, ends, *scores, f"{system['tasks']}"])
     for missing in over["unplaced"]:
         system = board["systems"][missing["system"]]
@@ -180,7 +180,7 @@ def _tasks(board: Board) -> Iterator[Panel]:
         for row in _best_first(task):
             value = number(row["value"], row["interval"])
             name = board["systems"][row["system"]]["name"]
-            rows.append([name, value, _from_to(row["rank"]), row["letters"]])
+            rows.append([name, value, from_to(row["rank"]), row["letters"]])
         panel = grid(("", task["metric"], "rank", "letters"), {"": rows})
         yield replace(
             panel,
@@ -200,9 +200,7 @@ def _many(board: Board, columns: int) -> Iterator[Panel]:
     for start in range(0, len(tasks), at_once):
         shown = tasks[start : start + at_once]
         headings = ["", *(f"T{key}" for key in range(start + 1, start + 1 + len(shown)))]
-        ranks = [
-            {row["system"]: _from_to(row["rank"]) for row in task["systems"]} for task in shown
-        ]
+        ranks = [{row["system"]: from_to(row["rank"]) for row in task["systems"]} for task in shown]
         rows = []
         for system in _in_order(board):
             cells = [of_task.get(system, MISSING) for of_task in ranks]
@@ -232,11 +230,3 @@ def _described(task: Mapping[str, Any]) -> str:
     if task["unit"] != task["name"]:
         words += f", of the unit {printable(task['unit'])}"
     return words
-
-
-def _from_to(ends: Sequence[int]) -> str:
-    """1–3; 2 for a rank that is certain."""
-    best, worst = ends
-    if best == worst:
-        return f"{best}"
-    return f"{best}–{worst}"

@@ -26,7 +26,7 @@ from pipeline.foundation.evaluation.statistics.families import FDR, HOLM, MAX_T
 from pipeline.foundation.parts.errors import sized
 from pipeline.foundation.parts.wrapping import cell as harmless, printable, wrapped
 from pipeline.judge.tables import evaluated, latex, markdown, text
-from pipeline.judge.tables.table import Cell, Note, Panel, Table, grid, number, to_digits
+from pipeline.judge.tables.table import Cell, Note, Panel, Table, from_to, grid, number, to_digits
 
 OVER_SEEDS = (
     "In brackets: 95 % intervals; p: two-sided. Both say how much would vary with another sample of images and "
@@ -353,16 +353,9 @@ def _systems(
     sums = [mean(of_pairs[0]["RSUM"], "a")]
     for contrast in of_pairs[: len(names) - 1]:
         sums.append(mean(contrast["RSUM"], "b"))
-    ranks = [_from_to(*of_system) for of_system in in_ranks(of_pairs)]
+    ranks = map(from_to, in_ranks(of_pairs))
     systems = zip(keys(names), sums, ranks, in_letters(of_pairs), strict=True)
     return sorted(systems, key=lambda system: system[1].number or 0, reverse=True)
-
-
-def _from_to(best: int, worst: int) -> str:
-    """An interval of ranks, "1–3"; "2" for one rank."""
-    if best == worst:
-        return str(best)
-    return f"{best}–{worst}"
 
 
 def _panel(headings: Sequence[str], groups: Mapping[str, Sequence[Sequence[str | Cell]]]) -> Panel:

@@ -280,6 +280,14 @@ def number(
     )
 
 
+def from_to(ends: Sequence[int]) -> str:
+    """An interval of ranks, "1–3"; "2" for one rank."""
+    best, worst = ends
+    if best == worst:
+        return f"{best}"
+    return f"{best}–{worst}"
+
+
 def rounded(value: float, places: int = 1) -> Decimal:
     """Round half to even, as Python and NumPy do.
 
