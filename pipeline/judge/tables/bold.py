@@ -10,14 +10,11 @@ from decimal import Decimal
 from itertools import combinations
 from statistics import fmean
 
+# Tests are imported where a column is tested: most commands print one system.
+from pipeline.foundation.evaluation import statistics
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
 from pipeline.foundation.evaluation.retrieval.ranks import Floats
-from pipeline.foundation.evaluation.statistics import (
-    LEVEL,
-    ImageHits,
-    adjusted,
-    letters,
-)
+from pipeline.foundation.evaluation.statistics import ImageHits
 
 # The least number of random swaps of a test, as `evaluate.resamples` is by default.
 SWAPS = 1000
@@ -87,7 +84,7 @@ class ColumnTests:
 
     def letters(self) -> dict[int, str]:
         """The letters of each row: rows that share one do not differ significantly."""
-        of_systems = letters(self.numbers, self.differ)
+        of_systems = statistics.letters(self.numbers, self.differ)
         return {row: of_systems[system] for row, system in self.systems.items()}
 
 
@@ -166,7 +163,7 @@ class Emphasis:
         if pairs:
             over_seeds = all(len(each.runs) > 1 for each in testable.values() if each.competes)
             corrected = self._of(distinct, over_seeds)[:, :, statistic]
-            differ = {pair for pair in pairs if corrected[pair] < LEVEL}
+            differ = {pair for pair in pairs if corrected[pair] < statistics.LEVEL}
         return ColumnTests(systems, numbers, differ)
 
     def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], over_seeds: bool) -> Floats:
@@ -174,7 +171,7 @@ class Emphasis:
         key = (over_seeds, tuple(systems))
         if key not in self._adjusted:
             runs = [[run.folds for run in system.runs] for system in systems.values()]
-            self._adjusted[key] = adjusted(runs, SWAPS, over_seeds=over_seeds)
+            self._adjusted[key] = statistics.adjusted(runs, SWAPS, over_seeds=over_seeds)
         have_seeds = [len(system.runs) > 1 for system in systems.values()]
         if not any(have_seeds):
             self._tests_used.add(OVER_IMAGES)
