@@ -18,6 +18,8 @@ from pipeline.foundation.evaluation.statistics.all_pairs import (
     step_down,
     triples,
 )
+from pipeline.foundation.evaluation.statistics.families import adjusted
+from pipeline.foundation.evaluation.statistics.significance import hits_of
 
 PAIRS = list(combinations(range(3), 2))
 
@@ -178,3 +180,15 @@ def test_one_test_alone_is_not_corrected(rng: np.random.Generator) -> None:
     p = (1 + np.sum(pool.swapped(tests) >= pool.sizes(tests) - 1e-9)) / 1000
     ((own,),) = step_down([pool], [tests])
     assert own == Corrected(p, pytest.approx(0.05))
+
+
+def test_bold_and_letters_decide_as_compare_does() -> None:
+    """By the same p, of two systems and of three."""
+    systems = [runs(0.5, 0), runs(0.48, 1), runs(0.45, 2)]
+    for count in (2, 3):
+        places = list(combinations(range(count), 2))
+        pairs = [(systems[first], systems[second]) for first, second in places]
+        (contrasts,) = contrast.together([pairs], 199, 0)
+        found = adjusted([hits_of(system) for system in systems[:count]], 199)
+        for (first, second), of_pair in zip(places, contrasts, strict=True):
+            assert found[first, second, -1] == of_pair["RSUM"]["adjusted"]

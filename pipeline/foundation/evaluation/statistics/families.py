@@ -149,7 +149,8 @@ def _by_fdr(chances: Sequence[float]) -> list[Corrected]:
 def adjusted(
     systems: Sequence[Hits], samples: int, seed: int = 0, over_seeds: bool = True
 ) -> Floats:
-    """The corrected p of every two of M systems, each statistic by itself: float64 [M, M, 7].
+    """The corrected p of every two of M systems, each statistic by itself: float64 [M, M, 7]; those
+    of RSUM are what `pipeline compare` prints.
 
     Args:
         systems: The hits of each system's runs.
@@ -159,20 +160,15 @@ def adjusted(
     """
     found = np.ones((len(systems), len(systems), len(STATISTICS)))
     places = list(combinations(range(len(systems)), 2))
+    if not places:
+        return found
     have_seeds = [len(runs) > 1 for runs in systems]
-    tests: Sequence[Mapping[Statistic, Comparison]] = ()
-    parts = None
     if over_seeds and sum(have_seeds) > 1:
-        pairs = [(systems[first], systems[second]) for first, second in places]
-        tests = ComparedPairs.of(pairs, enough_samples(samples, len(pairs)), seed).tests
-    elif places:
-        parts = parts_of(systems)
+        samples = enough_samples(samples, len(places))
+    pairs = [(systems[first], systems[second]) for first, second in places]
+    tested = ComparedPairs.of(pairs, samples, seed, over_seeds)
     for at, name in enumerate(STATISTICS):
-        if parts is None:
-            corrected = by_holm([of_pair[name].p for of_pair in tests])
-        else:
-            pool = Pool(parts[:, [at]], samples, seed)
-            corrected = step_down([pool], [triples(places, [0])])[0]
-        for (first, second), each in zip(places, corrected, strict=True):
+        family = correct([tested], [[name]], samples, seed)
+        for (first, second), each in zip(places, family.corrected, strict=True):
             found[[first, second], [second, first], at] = each.p
     return found
