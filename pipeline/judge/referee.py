@@ -110,7 +110,7 @@ def compare(
 
     Raises:
         InputError: As `evaluate`, for systems of different shapes, and for a margin that is not
-            above 0.
+            above 0 and below 100.
 
     >>> import numpy as np
     >>> compare(np.eye(2), np.eye(2), captions_per_image=1)["RSUM"]["difference"]

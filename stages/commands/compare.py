@@ -67,7 +67,7 @@ class CompareOptions(declared.Options):
         float | None,
         click.option(
             "--margin",
-            type=click.FloatRange(0, min_open=True),
+            type=click.FloatRange(0, 100, min_open=True, max_open=True),
             metavar="POINTS",
             help="Also say whether systems are equal within so many percent points of a recall; within six times as many "
             "of RSUM, the sum of six recalls.",

@@ -349,7 +349,16 @@ def test_every_output_says_what_a_margin_shows(pipeline: Any, rng: np.random.Gen
     assert "bootstrap-t that draws whole images" in " ".join(out.split())
 
 
-@pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf", "half"])
+def test_a_difference_that_is_found_and_less_than_the_margin_is_said_to_be_less(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    systems(60, {"a": 0.01, "d": 0.6}, rng)
+    options = ("--captions-per-image", "2", "--margin", "99", "--fdr")
+    row = compared(pipeline, "a.npy", "d.npy", *options)[0]["RSUM"]
+    assert row["margin"]["verdict"] == "difference found, less than 594"
+
+
+@pytest.mark.parametrize("margin", ["0", "-1", "100", "nan", "inf", "half"])
 def test_a_margin_that_is_none_is_refused(margin: str, refused: Callable[..., str]) -> None:
     assert "--margin" in refused("compare", "a.npy", "b.npy", "--margin", margin)
 

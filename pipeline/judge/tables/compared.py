@@ -122,7 +122,8 @@ WITHIN_OVER = {
 }
 WOULD_SHOW = (
     "Would show equality: how many images, or seeds of each system, would show with such a spread that systems "
-    "which do not differ are equal within the margin, in four of five cases."
+    "which do not differ are equal within the margin, in four of five cases. No number: more than 10,000,000 images; or "
+    "no more than there are, which would most likely have shown it of such systems."
 )
 BEYOND_NOISE = "Every difference is beyond the noise of {of}."
 FLOOR = "Two runs show a floor of the noise, they do not measure it."

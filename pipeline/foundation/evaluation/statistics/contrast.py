@@ -71,7 +71,8 @@ def together(
         The contrast of each pair of each pool.
 
     Raises:
-        InputError: For systems that were not measured alike, and for a margin that is not above 0.
+        InputError: For systems that were not measured alike, and for a margin that is not above 0
+            and below 100.
     """
     if margin is not None:
         check_margin(margin)
@@ -236,18 +237,24 @@ def _verdict(difference: float, needs: Mapping[str, int | None] | None, by: str 
 
 def _within(row: Mapping[str, Any], found: Equality) -> dict[str, Any]:
     """Whether a row's systems are equal within a margin. A difference that is significant stays
-    one: "higher by less than 0.5". `needs` is of those of which neither is shown.
+    one: "higher by less than 0.5", by q "difference found, less than 0.5". `needs` is of those of
+    which neither is shown.
     """
     is_significant = row["adjusted"] < LEVEL
     needs = None
     verdict = row["verdict"]
     if is_significant and found.is_shown:
-        verdict = f"{verdict} by less than {found.margin:g}"
+        by_less = " by less than"
+        if row["adjusted_by"] == FDR:
+            by_less = ", less than"
+        verdict = f"{verdict}{by_less} {found.margin:g}"
     elif found.is_shown:
         verdict = f"equal within {found.margin:g}"
     elif not is_significant:
         needs = found.needs()
-        verdict = f"{CANNOT_TELL}; {sufficient(needs)} would show equality"
+        verdict = CANNOT_TELL
+        if any(needs.values()):
+            verdict = f"{CANNOT_TELL}; {sufficient(needs)} would show equality"
     return {
         "margin": found.margin,
         "interval": [found.interval.low, found.interval.high],

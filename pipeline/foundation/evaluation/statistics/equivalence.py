@@ -42,6 +42,8 @@ from pipeline.foundation.parts.errors import InputError
 # Of the interval that has to be inside the margin, so that each of the two tests has 5 %.
 CONFIDENCE = 0.9
 ONE_SIDED = (1 + CONFIDENCE) / 2
+# In percent points: two recalls cannot differ by more.
+LARGEST_MARGIN = 100.0
 # Test sets that are drawn from the images; of how many images together at once.
 DRAWS = 2000
 IMAGES_AT_ONCE = 1 << 20
@@ -62,15 +64,18 @@ class Equality:
 
     def needs(self) -> Needs:
         """How many images, or seeds of both, would show the equality of systems that do not differ,
-        with a power of 0.8.
+        with a power of 0.8; None for no more than there are, which would have shown it.
         """
         return self.evidence.needs(self.margin)
 
 
 def check_margin(margin: float) -> None:
     """Check a margin of equality."""
-    if not math.isfinite(margin) or margin <= 0:
-        raise InputError(f"expected a margin above 0 in percent points, received {margin}")
+    if not 0 < margin < LARGEST_MARGIN:
+        raise InputError(
+            f"expected a margin above 0 and below {LARGEST_MARGIN:g} percent points, within which all systems are, "
+            f"received {margin:g}"
+        )
 
 
 def equality(
@@ -90,7 +95,7 @@ def equality(
         The equality of each of `STATISTICS`, and of further metrics.
 
     Raises:
-        InputError: For a margin that is not above 0.
+        InputError: For a margin that is not above 0 and below 100.
     """
     if over_seeds and len(old) > 1 and len(new) > 1:
         return of_recipes(old, new, margin)
@@ -113,7 +118,7 @@ def of_runs(
         order of images, and turns with its sign where the systems change places.
 
     Raises:
-        InputError: For a margin that is not above 0.
+        InputError: For a margin that is not above 0 and below 100.
     """
     changes = Changes.of(minus)
     low, high = bootstrap_t(minus, changes.unit, seed, draws)
@@ -134,7 +139,7 @@ def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]
         The equality of each of `STATISTICS`, and of further metrics.
 
     Raises:
-        InputError: For a margin that is not above 0.
+        InputError: For a margin that is not above 0 and below 100.
     """
     minus = _minus(old, new)
     changes = Changes.of(minus)
@@ -329,7 +334,8 @@ class OverImages:
             error = math.sqrt(changed) * self.changes.unit_on(self.at, images)
             return _chance_within((margin - self.changes.half(self.at, images)) / error)
 
-        return {"images": least(power_of, 2, MOST_IMAGES)}
+        images = least(power_of, 2, MOST_IMAGES)
+        return {"images": _more_than(self.changes.images, images)}
 
 
 @dataclass(frozen=True)
@@ -351,9 +357,11 @@ class OverSeeds:
         def power_of_images(images: int) -> float:
             return self._power(self.spread.seeds, images, margin)
 
+        seeds = least(power_of_seeds, 2, MOST_SEEDS)
+        images = least(power_of_images, 2, MOST_IMAGES)
         return {
-            "seeds": least(power_of_seeds, 2, MOST_SEEDS),
-            "images": least(power_of_images, 2, MOST_IMAGES),
+            "seeds": _more_than(int(self.spread.seeds.min()), seeds),
+            "images": _more_than(self.spread.images, images),
         }
 
     def _power(self, seeds: Ids, images: int, margin: float) -> float:
@@ -362,6 +370,13 @@ class OverSeeds:
         half = float(quantiles(freedom, ONE_SIDED)[0] * error[0])
         half = max(half, self.changes.half(self.at, images))
         return _chance_within((margin - half) / float(error[0]))
+
+
+def _more_than(measured: int, enough: int | None) -> int | None:
+    """How many images or seeds would be enough; None if as many were measured, and were not."""
+    if enough is None or enough <= measured:
+        return None
+    return enough
 
 
 def _chance_within(size: float) -> float:
