@@ -92,6 +92,19 @@ def test_equal_tests_cost_nothing_and_systems_that_never_differ_have_p_one(
     assert (twice.p[2:, 2:] == 1).all()
 
 
+def test_a_copy_of_a_system_needs_as_many_images_as_the_system(rng: np.random.Generator) -> None:
+    """Equal tests have one level, whichever of them is named first, also of so few images that the
+    level is Holm's.
+    """
+    parts = rng.normal(0.1, 1, (3, 1, 4))
+    pool = Pool(parts[[0, 1, 2, 1]], 999, 0)
+    tests = triples([(0, 1), (0, 2), (0, 3), (1, 2), (2, 3)], [0])
+    (corrected,) = step_down([pool], [tests])
+    assert corrected[0] == corrected[2]
+    assert corrected[3] == corrected[4]
+    assert len({each.level for each in corrected}) == 3
+
+
 def test_none_is_below_its_own_p_nor_below_that_of_a_clearer_one(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -169,7 +169,8 @@ def step_down(pools: Sequence[Pool], tests: Sequence[Ids]) -> list[list[Correcte
     owner = np.repeat(np.arange(len(pools)), [len(each) for each in of_pools])
     table = np.concatenate(tests)
     # Rounded, so that the order of images does not decide which of two equal sizes is first.
-    order = np.argsort(-sizes.round(DIGITS), kind="stable")
+    rounded = sizes.round(DIGITS)
+    order = np.argsort(-rounded, kind="stable")
     samples = pools[0].samples
     p = np.empty(len(sizes))
     levels = np.empty(len(sizes))
@@ -185,6 +186,7 @@ def step_down(pools: Sequence[Pool], tests: Sequence[Ids]) -> list[list[Correcte
         remaining = len(sizes) - np.arange(len(sizes))[places]
         levels[places] = _levels(own, reached, remaining)
     p = np.maximum.accumulate(p)
+    levels = _least_of_equal(levels, rounded[order])
     corrected = np.empty((len(sizes), 2))
     corrected[order] = np.stack([p, levels], 1)
     starts = np.cumsum([len(each) for each in of_pools])[:-1]
@@ -247,6 +249,14 @@ def _own_p(pool: Pool, tests: Ids) -> Floats:
         reached = pool.swapped(tests[places]) >= sizes[places] - ROUNDING
         p[places] = _p(reached.sum(0), pool.samples)
     return p
+
+
+def _least_of_equal(levels: Floats, sizes: Floats) -> Floats:
+    """Give tests of equal size one level, whichever of them comes first: they have one p, too."""
+    _, group = np.unique(sizes, return_inverse=True)
+    least = np.full(len(sizes), LEVEL)
+    np.minimum.at(least, group, levels)
+    return np.asarray(least[group])
 
 
 def _levels(own: Floats, reached: Floats, remaining: Ids) -> Floats:
