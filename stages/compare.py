@@ -14,6 +14,7 @@ import numpy as np
 
 from pipeline.foundation import manifest
 from pipeline.foundation.evaluation.metrics import Metric, Metrics, evaluate, parse_all
+from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.metrics.standard import with_further
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Protocol, Ties
 from pipeline.foundation.evaluation.statistics import contrast
@@ -233,9 +234,20 @@ def _contrasts(
     together = contrast.together(
         pairs, how.resamples, how.seed, over_seeds, options.fdr, options.margin
     )
-    for view, rows in zip(alike.views, together, strict=True):
-        contrasts.append([row | view.label for row in rows])
+    for view, of_pairs in zip(alike.views, together, strict=True):
+        contrasts.append([_in_units(of_pair | view.label) for of_pair in of_pairs])
     return contrasts
+
+
+def _in_units(of_pair: dict[str, Any]) -> dict[str, Any]:
+    """A contrast whose verdicts call images what its units are: queries of a run of anything."""
+    for name in contrast.compared(of_pair):
+        row = at(of_pair, name)
+        row["verdict"] = evaluated.of_units(row["verdict"], of_pair)
+        if "margin" in row:
+            within = row["margin"]
+            within["verdict"] = evaluated.of_units(within["verdict"], of_pair)
+    return of_pair
 
 
 def _drawn(

@@ -720,3 +720,25 @@ def test_lists_of_the_best_have_the_candidates_of_all_runs(pipeline: Any, tmp_pa
     code, _, err = pipeline("compare", "a.json", "b of fewer.json", "--qrels", "qrels.json")
     assert code == 2
     assert "have 20 and 19 queries, of which 19 are in both" in err
+
+
+def test_of_runs_every_output_counts_queries(pipeline: Any) -> None:
+    """The units are queries, also in what JSON and CSV say; notes are a paragraph by themselves."""
+    queries = [f"q{number}" for number in range(20)]
+    Path("qrels.json").write_text(json.dumps({query: {query: 1} for query in queries}))
+    for run, count in {"a": 5, "b": 7, "c": 9}.items():
+        best = {}
+        for number, query in enumerate(queries):
+            first = query if number < count else "wrong"
+            best[query] = {first: 0.9, "other": 0.5}
+        written = {"mteb_model_meta": {}, "default": {"test": best}}
+        Path(f"{run}.json").write_text(json.dumps(written))
+    asked = ("compare", "a.json", "b.json", "c.json", "--qrels", "qrels.json", "--margin", "1")
+    pairs = json.loads(pipeline(*asked, "--json")[1])
+    rows = list(csv.DictReader(io.StringIO(pipeline(*asked, "--csv")[1])))
+    verdicts = [(pairs[0]["RSUM"]["verdict"], pairs[0]["RSUM"]["margin"]["verdict"])]
+    verdicts.append((rows[0]["verdict"], rows[0]["margin verdict"]))
+    for verdict, within in verdicts:
+        assert re.fullmatch(r"cannot tell; [\d,]+ queries would suffice", verdict)
+        assert re.fullmatch(r"cannot tell; [\d,]+ queries would show equality", within)
+    assert "\n\nSystems that share a letter" in pipeline(*asked)[1]

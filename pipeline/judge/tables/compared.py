@@ -159,6 +159,8 @@ def to_text(
         if lines and lines[-1]:
             lines.append("")
         lines += text.to_text(panel)
+    if lines[-1]:
+        lines.append("")
     lines += map(wrapped, _notes(names, panels, contrasts, explain))
     return "\n".join(lines)
 
