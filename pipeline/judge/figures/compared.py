@@ -59,7 +59,7 @@ HEADING = ",".join(COLUMNS)
 # What the CSV holds.
 NUMBERS = (
     "A line for each system, direction and K from 1 to 10 (shown: recall), with its 95 % interval over images; "
-    "then one for each pair and metric (shown: difference), with its interval, p, and the corrected p."
+    "then one for each pair and metric (shown: difference), with its interval, p, and the corrected p (q with --fdr)."
 )
 # What p is corrected by -> which differences are filled, as the caption says it.
 FILLED = {

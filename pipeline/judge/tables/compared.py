@@ -490,7 +490,9 @@ def _on_noise(
         of = " and ".join(several)
     sentence = BEYOND_NOISE
     if OF_NOISE in _headings(panels):
-        sentence = NOISE if explain else NOISE_BRIEFLY
+        sentence = NOISE_BRIEFLY
+        if explain:
+            sentence = NOISE
     sentences = [sentence.format(of=of)]
     if max(max(contrast["seeds"].values()) for contrast in first) == 2:
         sentences.append(FLOOR)

@@ -73,8 +73,8 @@ def check_margin(margin: float) -> None:
     """Check a margin of equality."""
     if not 0 < margin < LARGEST_MARGIN:
         raise InputError(
-            f"expected a margin above 0 and below {LARGEST_MARGIN:g} percent points, within which all systems are, "
-            f"received {margin:g}"
+            f"expected a margin above 0 and below {LARGEST_MARGIN:g} percent points (all systems are within "
+            f"{LARGEST_MARGIN:g}), received {margin:g}"
         )
 
 
