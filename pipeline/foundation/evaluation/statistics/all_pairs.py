@@ -182,7 +182,7 @@ def step_down(pools: Sequence[Pool], tests: Sequence[Ids]) -> list[list[Correcte
         reached = np.maximum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
         reached = np.maximum(reached, largest[:, None])
         largest = reached[:, 0]
-        p[places] = _p((reached >= sizes[some] - ROUNDING).sum(0), samples)
+        p[places] = p_of((reached >= sizes[some] - ROUNDING).sum(0), samples)
         remaining = len(sizes) - np.arange(len(sizes))[places]
         levels[places] = _levels(own, reached, remaining)
     p = np.maximum.accumulate(p)
@@ -236,7 +236,7 @@ def _swapped(pools: Sequence[Pool], table: Ids, owner: Ids, some: Ids) -> Floats
     return own
 
 
-def _p(as_large: Floats, samples: int) -> Floats:
+def p_of(as_large: Floats, samples: int) -> Floats:
     """The share of swaps with a difference as large as the measured one, which is itself a swap."""
     return np.asarray((1 + as_large) / (1 + samples))
 
@@ -247,7 +247,7 @@ def _own_p(pool: Pool, tests: Ids) -> Floats:
     sizes = pool.sizes(tests)
     for places in _from_the_smallest(len(tests), pool.samples):
         reached = pool.swapped(tests[places]) >= sizes[places] - ROUNDING
-        p[places] = _p(reached.sum(0), pool.samples)
+        p[places] = p_of(reached.sum(0), pool.samples)
     return p
 
 

@@ -19,7 +19,7 @@ from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.standard import Metrics
 from pipeline.foundation.evaluation.retrieval import Floats, Ids, Ranks
 from pipeline.foundation.evaluation.statistics import image_hits
-from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS, ROUNDING
+from pipeline.foundation.evaluation.statistics.all_pairs import DIGITS, ROUNDING, p_of
 from pipeline.foundation.evaluation.statistics.distributions import quantile, quantiles
 from pipeline.foundation.evaluation.statistics.image_hits import FoldHits
 from pipeline.foundation.evaluation.statistics.power import OverImages, OverSeeds
@@ -265,7 +265,7 @@ def difference_of_runs(
     parts, weights, direction = _in_one_direction(folds)
     measured = parts.mean(1)
     swapped, shares = _swapped(parts, weights, samples, seed)
-    p = _p(_as_large(swapped.T, measured), samples)
+    p = p_of(_as_large(swapped.T, measured), samples)
     # A swap does not reject d where |swapped - d shares| >= |measured - d|: from one of these ends
     # to the other.
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -347,11 +347,6 @@ def _as_large(swapped: Floats, measured: Floats) -> Floats:
     limit = np.abs(measured) - ROUNDING
     reached = np.abs(swapped) >= limit[:, None]
     return np.asarray(reached.sum(1))
-
-
-def _p(as_large: Floats, samples: int) -> Floats:
-    """The share of swaps with a difference as large as the measured one, which is itself a swap."""
-    return np.asarray((1 + as_large) / (1 + samples))
 
 
 def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
