@@ -101,7 +101,9 @@ def _mmeb(folder: Path) -> list[Found]:
     for file in _files(folder):
         if file.name.endswith(RANKED):
             files[file.with_name(file.name.removesuffix(RANKED))] = file
-    return [Found(task.name, _model(folder, file), str(file)) for task, file in files.items()]
+    return [
+        Found(task.name, _model(folder, files[task]), str(files[task])) for task in sorted(files)
+    ]
 
 
 def _ours(folder: Path) -> list[Found]:

@@ -183,8 +183,8 @@ def _on_places(board: Board) -> Iterator[str]:
     pairs = count * (count - 1) // 2
     if pairs:
         yield (
-            f"Whichever unit is left out, the order of {len(over['stable'])} of {counted(pairs, 'pair')} of systems is "
-            "the same."
+            f"Whichever unit is left out, the same system is above in {len(over['stable'])} of "
+            f"{counted(pairs, 'pair')}."
         )
     for missing in over["unplaced"][:NAMED]:
         yield f"{names[missing['system']]} has no place: it is not measured on {few(missing['missing'])}."

@@ -51,7 +51,7 @@ def test_mmeb_has_kinds_of_tasks_and_vectors_only_count_without_lists(tmp_path: 
         "m/visdoc/ViDoRe_qry": "",
         "m/visdoc/ViDoRe_info.jsonl": "",
     }
-    assert sorted(found(tmp_path, files)) == [
+    assert found(tmp_path, files) == [
         ("COCO", "", "m", "m/image/COCO_pred.jsonl"),
         ("ViDoRe", "", "m", "m/visdoc/ViDoRe_qry"),
     ]
