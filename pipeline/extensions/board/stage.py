@@ -253,11 +253,16 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
             f"{file}: expected a column `{SYSTEM}`, whose values are the systems' names, and columns of numbers"
         )
     facts: dict[str, dict[str, float]] = {}
+    texts: dict[str, None] = {}
     for row in rows:
         numbers = {}
         for column, cell in row.items():
+            if not column or column == SYSTEM or not cell:
+                continue
             number = _number(cell)
-            if column and column != SYSTEM and number is not None:
+            if number is None:
+                texts[column] = None
+            else:
                 numbers[column] = number
         name = str(row[SYSTEM])
         if name in facts:
@@ -266,6 +271,8 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
     unknown = [name for name in facts if name not in systems]
     if unknown:
         say(f"note: {file}: no system is called {few(unknown)}")
+    if texts:
+        say(f"note: {file}: text is left out ({few([*texts])}); a number is such as 4e8")
     return facts
 
 
