@@ -39,6 +39,9 @@ CORE = (
     "training/test_optimizer.py",
 )
 COPIED = ("pipeline", "stages", "manifests", "tests", "benchmarks", "docs")
+LISTED = "pipeline/extensions/__init__.py"
+# Pages whose tables name files, also those of extensions.
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +60,22 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def without(
     request: pytest.FixtureRequest, copied: Path, tmp_path: Path
 ) -> Iterator[tuple[str, Path]]:
-    """The copy without an extension: its folder, its tests and its line; they come back."""
-    listed = copied / "pipeline" / "extensions" / "__init__.py"
-    all_lines = listed.read_text(encoding="utf-8")
-    lines = all_lines.splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith(f'    "{request.param}"')]
-    assert len(kept) == len(lines) - 1
-    listed.write_text("".join(kept), encoding="utf-8")
+    """The copy without an extension: its folder, its tests, its line and those of pages that name
+    its files; they come back.
+    """
+    marks = dict.fromkeys(PAGES, f"pipeline/extensions/{request.param}/")
+    marks[LISTED] = f'    "{request.param}"'
+    texts = {name: (copied / name).read_text(encoding="utf-8") for name in marks}
+    for name, mark in marks.items():
+        kept = [line for line in texts[name].splitlines(keepends=True) if mark not in line]
+        (copied / name).write_text("".join(kept), encoding="utf-8")
     for wing in ("pipeline", "tests"):
         (copied / wing / "extensions" / request.param).rename(tmp_path / wing)
     yield request.param, copied
     for wing in ("pipeline", "tests"):
         (tmp_path / wing).rename(copied / wing / "extensions" / request.param)
-    listed.write_text(all_lines, encoding="utf-8")
+    for name, text in texts.items():
+        (copied / name).write_text(text, encoding="utf-8")
 
 
 def names_in(folder: Path) -> set[str]:

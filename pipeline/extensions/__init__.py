@@ -4,7 +4,7 @@ An extension's folder holds its code, its options and its commands; its `__init_
 adds, as an `Extension`; its tests are in the folder of its name in `tests/extensions`. Its
 `defaults.yaml` completes the settings that ship, its `examples.yaml` those of annotations. It may
 import all of `pipeline` and `stages`; nothing outside it imports it. To remove one, delete both
-folders and its line here.
+folders, its line here, and what names its files in ARCHITECTURE.md and CONTRIBUTING.md.
 """
 
 EXTENSIONS = (

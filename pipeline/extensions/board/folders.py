@@ -24,6 +24,7 @@ VECTORS = "_qry"
 # Folders that VLM2Vec's evaluation makes for kinds of tasks.
 SUITES = ("image", "video", "visdoc")
 QRELS = "qrels"  # what a file of right answers in a task's folder is called, without its ending
+STORE = ".zarr"  # the ending of a folder that is one system's scores
 MODEL = "mteb_model_meta"
 LEVELS = 3  # of mteb's predictions: subset, split, query
 LONGEST_QUERY = 1 << 22  # characters; mteb keeps at most 1,000 candidates of a query
@@ -66,18 +67,23 @@ def stem(name: str) -> str:
 
 
 def _mteb(folder: Path) -> list[Found]:
-    """MODEL/…/TASK_predictions.json; a file has one or several subsets, such as languages."""
+    """MODEL/…/TASK_predictions.json; a task has one or several subsets, such as languages, of which
+    a model may have some.
+    """
+    files = [file for file in _files(folder) if file.name.endswith(PREDICTIONS)]
+    subsets = {file: _subsets(file) for file in files}
+    of_tasks: dict[str, set[tuple[str, str]]] = {}
+    for file, parts in subsets.items():
+        of_tasks.setdefault(file.name, set()).update(parts)
     found = []
-    for file in _files(folder):
-        if not file.name.endswith(PREDICTIONS):
-            continue
+    for file, parts in subsets.items():
         task = file.name.removesuffix(PREDICTIONS)
         system = _model(folder, file)
-        parts = _subsets(file)
-        if len(parts) < 2:  # without any, its reader says what is wrong
+        of_task = of_tasks[file.name]
+        if len(of_task) < 2 or not parts:  # without any, its reader says what is wrong
             found.append(Found(task, system, str(file)))
             continue
-        splits = {split for _, split in parts}
+        splits = {split for _, split in of_task}
         for subset, split in parts:
             name = f"{task} {subset}"
             if len(splits) > 1:
@@ -95,7 +101,9 @@ def _mmeb(folder: Path) -> list[Found]:
     for file in _files(folder):
         if file.name.endswith(RANKED):
             files[file.with_name(file.name.removesuffix(RANKED))] = file
-    return [Found(task.name, _model(folder, file), str(file)) for task, file in files.items()]
+    return [
+        Found(task.name, _model(folder, files[task]), str(files[task])) for task in sorted(files)
+    ]
 
 
 def _ours(folder: Path) -> list[Found]:
@@ -108,7 +116,7 @@ def _ours(folder: Path) -> list[Found]:
             continue
         for entry in _entries(task):
             name = stem(entry.name)
-            if entry.is_dir() and not entry.suffix:
+            if entry.is_dir() and entry.suffix != STORE:
                 for seed in _entries(entry):
                     found.append(Found(task.name, entry.name, str(seed), is_seed=True))
             else:
@@ -134,7 +142,7 @@ def _entries(folder: Path) -> list[Path]:
 def _files(folder: Path) -> Iterator[Path]:
     """All files below a folder, in order of their names, without those inside of stores."""
     for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.endswith(".zarr"))
+        folders[:] = sorted(name for name in folders if not name.endswith(STORE))
         for name in sorted(names):
             yield Path(place, name)
 

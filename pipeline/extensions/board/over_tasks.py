@@ -48,6 +48,15 @@ RULES: dict[str, tuple[str, Callable[[Scores], Floats]]] = {
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """The placed systems in another order, that without a unit."""
+
+    unit: str
+    systems: list[int]
+    places: list[int]  # of each of them
+
+
+@dataclass(frozen=True)
 class Placed:
     """The systems that are measured on every task, [K] each, in the order of their places."""
 
@@ -58,8 +67,7 @@ class Placed:
     ends: list[tuple[int, int]]  # the smallest and the largest place when one unit is left out
     # every two, above and below, whose order holds whichever unit is left out
     stable: list[tuple[int, int]]
-    # unit that is left out -> the systems in the order of their places then, where it is another
-    others: dict[str, list[int]]
+    others: list[LeftOut]  # where the order is another when a unit is left out
 
 
 def ranks_of(values: Sequence[float], less_is_better: bool = False) -> Floats:
@@ -121,11 +129,11 @@ def place(
     stable = []
     for above, below in np.argwhere(holds).tolist():
         stable.append((ordered[above], ordered[below]))
-    others = {}
+    others = []
     for unit, then_by in zip(units, without, strict=False):
-        then = np.argsort(then_by, kind="stable").tolist()
-        if then != sorted(then):
-            others[unit] = [ordered[row] for row in then]
+        then = np.argsort(then_by, kind="stable")
+        if (np.diff(then) < 0).any():
+            others.append(LeftOut(unit, [ordered[row] for row in then], _places(then_by[then])))
     return Placed(units, ordered, Scores.of(table), places, ends, stable, others)
 
 

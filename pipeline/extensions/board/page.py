@@ -285,12 +285,11 @@ def _moves(board: Mapping[str, Any]) -> list[dict[str, Any]]:
     """For each unit that changes the order: who moves from which place to which, far ones first."""
     if not board["over_tasks"]:
         return []
-    order = [row["system"] for row in board["over_tasks"]["systems"]]
-    before = {system: place for place, system in enumerate(order, 1)}
+    before = {row["system"]: row["place"] for row in board["over_tasks"]["systems"]}
     units = []
     for left_out in board["left_out"]:
         moved = []
-        for place, system in enumerate(left_out["order"], 1):
+        for system, place in zip(left_out["order"], left_out["places"], strict=True):
             if place != before[system]:
                 moved.append({"system": system, "before": before[system], "after": place})
         moved.sort(key=lambda move: (-abs(move["after"] - move["before"]), move["before"]))

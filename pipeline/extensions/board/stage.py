@@ -17,7 +17,7 @@ from pipeline.foundation.parts import lazy
 from pipeline.foundation.parts.errors import InputError, counted, few, refusing
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
-from pipeline.judge.systems.scores import layout
+from pipeline.judge.systems.scores import judged, layout
 from pipeline.judge.systems.scores.judged import Truth
 from stages import named_systems, terminal
 from stages.commands.compare import CompareOptions
@@ -60,15 +60,12 @@ def make(
         for name in task.systems:
             systems.setdefault(name, len(systems))
     facts = _facts(options.models, [*systems])
-    notes: list[str] = []
+    said: list[tuple[str, str]] = []
     entries: list[dict[str, Any]] = []
     for task in tasks:
         right = _truth(paths, task, qrels.get(task.name), options)
-        ranked, said = _of_task(paths, settings, task, right, rankings[task.name], options)
-        prefix = ""
-        if len(tasks) > 1:
-            prefix = f"{task.name}: "
-        notes += [f"{prefix}{note}" for note in said]
+        ranked, of_task = _of_task(paths, settings, task, right, rankings[task.name], options)
+        said += [(task.name, note) for note in of_task]
         for entry in ranked:
             for place, name in enumerate(task.systems):
                 entry["systems"][place]["system"] = systems[name]
@@ -82,6 +79,9 @@ def make(
     for name, place in systems.items():
         listed.append({"name": name, "tasks": counts[place], "facts": facts.get(name, {})})
     placed, left_out = _over_tasks(entries, len(systems), options.rule)
+    notes = [note for _, note in said]
+    if len(tasks) > 1:
+        notes = judged.together(said)
     notes += _notes(entries, listed, placed)
     return {
         "tasks": entries,
@@ -207,7 +207,9 @@ def _over_tasks(
         "unplaced": unplaced,
         "stable": [[*pair] for pair in placed.stable],
     }
-    left_out = [{"unit": unit, "order": order} for unit, order in placed.others.items()]
+    left_out = []
+    for other in placed.others:
+        left_out.append({"unit": other.unit, "order": other.systems, "places": other.places})
     return over, left_out
 
 
@@ -251,16 +253,26 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
             f"{file}: expected a column `{SYSTEM}`, whose values are the systems' names, and columns of numbers"
         )
     facts: dict[str, dict[str, float]] = {}
+    texts: dict[str, None] = {}
     for row in rows:
         numbers = {}
         for column, cell in row.items():
+            if not column or column == SYSTEM or not cell:
+                continue
             number = _number(cell)
-            if column and column != SYSTEM and number is not None:
+            if number is None:
+                texts[column] = None
+            else:
                 numbers[column] = number
-        facts[str(row[SYSTEM])] = numbers
+        name = str(row[SYSTEM])
+        if name in facts:
+            raise InputError(f"{file}: has two lines of {name}; keep one")
+        facts[name] = numbers
     unknown = [name for name in facts if name not in systems]
     if unknown:
         say(f"note: {file}: no system is called {few(unknown)}")
+    if texts:
+        say(f"note: {file}: text is left out ({few([*texts])}); a number is such as 4e8")
     return facts
 
 

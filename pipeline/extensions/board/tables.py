@@ -24,6 +24,8 @@ FEW = 4
 # The columns of tasks that fit beside each other.
 COLUMNS_OF_TEXT = 8
 COLUMNS_ON_PAPER = 12
+# The rows that fit a page with the lines below them.
+ROWS_ON_PAPER = 40
 CAPTION = "Ranks from the best to the worst."
 # So many systems without a place are named.
 NAMED = 10
@@ -83,7 +85,10 @@ def to_markdown(board: Board) -> str:
 
 def to_latex(board: Board) -> str:
     """Write LaTeX tables."""
-    return latex.to_latex(Table("board", tuple(_panels(board, COLUMNS_ON_PAPER))))
+    pages: list[Panel] = []
+    for panel in _panels(board, COLUMNS_ON_PAPER):
+        pages += _pages(panel)
+    return latex.to_latex(Table("board", tuple(pages)))
 
 
 def to_csv(board: Board) -> str:
@@ -133,6 +138,21 @@ def _panels(board: Board, columns: int) -> Iterator[Panel]:
         yield from _many(board, columns)
 
 
+def _pages(panel: Panel) -> Iterator[Panel]:
+    """Cut a panel where its rows do not fit a page; its notes are below the last ones."""
+    (group,) = panel.groups
+    count = len(group.rows)
+    caption = panel.caption
+    for start in range(0, count, ROWS_ON_PAPER):
+        rows = group.rows[start : start + ROWS_ON_PAPER]
+        notes: tuple[Note, ...] = ()
+        if start + len(rows) == count:
+            notes = panel.notes
+        page = replace(panel, groups=(replace(group, rows=rows),))
+        yield replace(page, caption=caption, notes=notes)
+        caption = f"{panel.caption.rstrip('.')}, continued."
+
+
 def _over_tasks(board: Board) -> Panel:
     """The placed systems, the best first, then the others with what they miss."""
     over = board["over_tasks"]
@@ -163,8 +183,8 @@ def _on_places(board: Board) -> Iterator[str]:
     pairs = count * (count - 1) // 2
     if pairs:
         yield (
-            f"Whichever unit is left out, the order of {len(over['stable'])} of {counted(pairs, 'pair')} of systems is "
-            "the same."
+            f"Whichever unit is left out, the same system is above in {len(over['stable'])} of "
+            f"{counted(pairs, 'pair')}."
         )
     for missing in over["unplaced"][:NAMED]:
         yield f"{names[missing['system']]} has no place: it is not measured on {few(missing['missing'])}."
@@ -193,13 +213,16 @@ def _tasks(board: Board) -> Iterator[Panel]:
 def _many(board: Board, columns: int) -> Iterator[Panel]:
     """Tables of rank intervals, with a column for each task under its number."""
     tasks = board["tasks"]
-    notes = [evaluated.of_units(RANKS_ALONE, tasks[0])]
-    notes += [f"T{key}: {_described(task)}" for key, task in enumerate(tasks, 1)]
+    ranks_alone = evaluated.of_units(RANKS_ALONE, tasks[0])
     blocks = math.ceil(len(tasks) / columns)
     at_once = math.ceil(len(tasks) / blocks)
     for start in range(0, len(tasks), at_once):
         shown = tasks[start : start + at_once]
-        headings = ["", *(f"T{key}" for key in range(start + 1, start + 1 + len(shown)))]
+        keys = [f"T{key}" for key in range(start + 1, start + 1 + len(shown))]
+        headings = ["", *keys]
+        notes = [ranks_alone]
+        for key, task in zip(keys, shown, strict=True):
+            notes.append(f"{key}: {_described(task)}")
         ranks = [{row["system"]: from_to(row["rank"]) for row in task["systems"]} for task in shown]
         rows = []
         for system in _in_order(board):

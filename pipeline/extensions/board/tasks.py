@@ -53,7 +53,11 @@ def named(
         if os.path.isdir(paths.root / argument):  # also of a list that is too long for a name
             _add_folder(tasks, paths.root, argument)
             continue
-        name, _, files = argument.partition("=")
+        name, equals, files = argument.partition("=")
+        if not equals and not os.path.exists(paths.root / argument):
+            raise InputError(
+                f"{argument}: no such folder; expected TASK=FILE, or a folder of tasks"
+            )
         if not name.strip() or not files.strip() or os.path.exists(paths.root / argument):
             raise InputError(
                 f"{argument}: expected TASK=FILE, or a folder of tasks; name the task that it is of, such as "
@@ -187,4 +191,9 @@ def units(tasks: Sequence[str], given: Sequence[str]) -> dict[str, str]:
                     raise InputError(
                         f"--unit: {task} is in {unit_of[task]} and {name}; name it once"
                     )
+    for unit in unit_of.values():
+        if unit in tasks and unit_of.get(unit) != unit:
+            raise InputError(
+                f"--unit {unit}: a task that is not in it has this name; name the unit otherwise, or the task in it"
+            )
     return unit_of

@@ -190,7 +190,8 @@ def _over_tasks(
         holds &= _above(without)
         changed = np.argsort(without, kind="stable")
         if (changed != order).any():
-            left_out.append({"unit": unit, "order": [placed[at] for at in changed]})
+            then = [int(place) for place in _places(without)[changed]]
+            left_out.append({"unit": unit, "order": [placed[at] for at in changed], "places": then})
     rows = []
     for at in order:
         wins = sum((ranks[:, at] < ranks[:, other]).mean() > 0.5 for other in range(len(placed)))

@@ -108,6 +108,8 @@ def test_translations_are_one_unit_and_facts_go_with_their_systems(pipeline: Any
     board = made(pipeline, *arguments)
     assert [task["unit"] for task in board["tasks"]] == ["words", "words", "c"]
     assert (board["over_tasks"]["units"], board["over_tasks"]["rule"]) == (2, "wins")
+    said = pipeline("board", *arguments)[2]
+    assert "note: models.csv: text is left out (by); a number is such as 4e8" in said
     facts = {system["name"]: system["facts"] for system in board["systems"]}
     assert facts == {"good": {"parameters": 4e8}, "fair": {}, "poor": {}}
     alone = made(pipeline, "hits", "--unit", "all=*")
@@ -145,6 +147,18 @@ def test_a_language_of_a_file_is_a_task_and_all_of_them_one_unit(pipeline: Any) 
     assert [task["captions"] for task in board["tasks"]] == [2 * IMAGES, 3 * IMAGES]
 
 
+def test_a_note_names_all_systems_and_tasks_that_it_is_of(
+    pipeline: Any, rng: np.random.Generator
+) -> None:
+    right = np.repeat(np.eye(30), 5, axis=1)
+    for task in ("a", "b"):
+        Path("unlike", task).mkdir(parents=True)
+        for system in ("one", "two", "three"):
+            np.save(f"unlike/{task}/{system}.npy", right + rng.normal(size=right.shape))
+    (note,) = made(pipeline, "unlike")["notes"]
+    assert note.startswith("a, b: three, two: its scores of wrong pairs")
+
+
 @pytest.mark.usefixtures("hits")
 def test_what_cannot_be_ranked_is_one_line(refused: Callable[..., str]) -> None:
     np.save("small.npy", np.eye(7, 35))
@@ -157,8 +171,12 @@ def test_what_cannot_be_ranked_is_one_line(refused: Callable[..., str]) -> None:
     assert "choose MeanR" in refused("board", "hits", "--metric", "MedR")
     assert "leave out i2t" in refused("board", "hits", "--metric", "i2t RSUM")
     assert "no task is called z" in refused("board", "hits", "--unit", "u=z")
+    assert "a task that is not in it has this name" in refused("board", "hits", "--unit", "a=b,c")
+    assert "nowhere: no such folder" in refused("board", "nowhere")
     Path("models.csv").write_text("model,parameters\ngood,1\n")
     assert "expected a column `system`" in refused("board", "hits", "--models", "models.csv")
+    Path("models.csv").write_text("system,parameters\ngood,1\ngood,2\n")
+    assert "two lines of good" in refused("board", "hits", "--models", "models.csv")
     Path("empty").mkdir()
     assert "holds no tasks" in refused("board", "empty")
 

@@ -107,7 +107,7 @@ def test_a_hostile_name_is_text_everywhere() -> None:
         task["name"] = f"{HOSTILE}{task['name']}"
         task["unit"] = HOSTILE
         task["metric"] = HOSTILE
-    board["left_out"] = [{"unit": HOSTILE, "order": [1, 0, 2, 4, 5]}]
+    board["left_out"] = [{"unit": HOSTILE, "order": [1, 0, 2, 4, 5], "places": [1, 2, 3, 4, 5]}]
     page = to_html(board)
     tree = html5lib.HTMLParser(strict=False, namespaceHTMLElements=False).parse(page)
     assert not list(tree.iter("img"))
@@ -119,6 +119,19 @@ def test_a_hostile_name_is_text_everywhere() -> None:
     assert buttons.count(harmless) == 2
     assert "\u202e" not in page
     assert "\\u202e" in unpacked(page, "data").decode()
+
+
+def test_who_changes_places_has_the_place_of_the_table_before() -> None:
+    board = made_board(systems=3, tasks=2, unmeasured=())
+    rows = board["over_tasks"]["systems"]
+    first, second, third = [row["system"] for row in rows]
+    for row, place in zip(rows, (1, 1, 3), strict=True):
+        row["place"] = place
+    order = [second, first, third]
+    board["left_out"] = [{"unit": "news", "order": order, "places": [1, 2, 3]}]
+    page = to_html(board)
+    assert f"<bdi>{board['systems'][first]['name']}</bdi> 1 → 2." in page
+    assert page.count(" → ") == 1
 
 
 def without_places() -> dict[str, Any]:

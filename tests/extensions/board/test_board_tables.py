@@ -63,6 +63,17 @@ def test_a_large_board_is_a_few_tables_that_fit_a_terminal() -> None:
     assert "it is not measured on task_1, task_2, task_3 and 36 more" in " ".join(out.split())
 
 
+def test_a_table_in_latex_has_the_rows_of_a_page_and_explains_its_own_tasks() -> None:
+    source = tables.to_latex(large())
+    floats = source.split(r"\begin{table")[1:]
+    assert len(floats) == 2 * (1 + 4)  # 50 systems; over tasks, and 40 tasks by ten
+    for each in floats:
+        assert each.count("model") <= tables.ROWS_ON_PAPER + 1  # who has no place, in a note
+    assert source.count("T11: task") == 1
+    assert source.count(r"org\_\_model\_49 ") == 5 + 1
+    assert source.count("continued") == 5
+
+
 def test_names_are_escaped_in_every_form() -> None:
     board = large()
     board["systems"][0]["name"] = "=1+1|a_b<i>\x1b[31m"

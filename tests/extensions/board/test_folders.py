@@ -33,6 +33,17 @@ def test_mteb_has_a_folder_for_each_model_and_a_task_for_each_subset(tmp_path: P
     assert {each.system for each in folders.found_in(tmp_path / "o__m")} == {"o__m"}
 
 
+def test_a_model_with_one_of_mtebs_subsets_has_it_as_the_others_have_it(tmp_path: Path) -> None:
+    both = '{"en": {"test": {"q": {"d": 1}}}, "de": {"test": {"q": {"d": 1}}}}'
+    one = '{"en": {"test": {"q": {"d": 1}}}}'
+    files = {"a/XM_predictions.json": both, "b/XM_predictions.json": one}
+    assert [each[:3] for each in found(tmp_path, files)] == [
+        ("XM en", "XM", "a"),
+        ("XM de", "XM", "a"),
+        ("XM en", "XM", "b"),
+    ]
+
+
 def test_mmeb_has_kinds_of_tasks_and_vectors_only_count_without_lists(tmp_path: Path) -> None:
     files = {
         "m/image/COCO_pred.jsonl": "",
@@ -40,7 +51,7 @@ def test_mmeb_has_kinds_of_tasks_and_vectors_only_count_without_lists(tmp_path: 
         "m/visdoc/ViDoRe_qry": "",
         "m/visdoc/ViDoRe_info.jsonl": "",
     }
-    assert sorted(found(tmp_path, files)) == [
+    assert found(tmp_path, files) == [
         ("COCO", "", "m", "m/image/COCO_pred.jsonl"),
         ("ViDoRe", "", "m", "m/visdoc/ViDoRe_qry"),
     ]
@@ -53,6 +64,7 @@ def test_ours_has_a_folder_for_each_task_with_seeds_in_folders_and_qrels(tmp_pat
         "t/bm25.trec.gz": "",
         "t/ours/1.npz": "",
         "t/ours/2.npz": "",
+        "t/v1.5/1.npz": "",
         "t/qrels.txt": "",
         "t/store.zarr/zarr.json": "",
         "t/.hidden": "",
@@ -65,9 +77,10 @@ def test_ours_has_a_folder_for_each_task_with_seeds_in_folders_and_qrels(tmp_pat
         ("t", "", "qrels", "t/qrels.txt"),
         ("t", "", "siglip", "t/siglip.npz"),
         ("t", "", "store", "t/store.zarr"),
+        ("t", "", "v1.5", "t/v1.5/1.npz"),
     ]
     assert [each.system for each in folders.found_in(tmp_path) if each.is_qrels] == ["qrels"]
-    assert {each.system for each in folders.found_in(tmp_path) if each.is_seed} == {"ours"}
+    assert {each.system for each in folders.found_in(tmp_path) if each.is_seed} == {"ours", "v1.5"}
 
 
 def test_damaged_predictions_are_one_line(tmp_path: Path) -> None:

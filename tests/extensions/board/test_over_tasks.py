@@ -30,7 +30,7 @@ def test_ranks_places_and_what_holds_without_one_unit_are_those_by_hand() -> Non
     # Without b: 8 has 3.5, 7 has 3, 9 has 5.5. Without words 8 has 3, 7 has 3.5. Without a 8 has
     # 2.5, 7 has 4.5, 9 has 5.
     assert placed.ends == [(1, 2), (1, 2), (3, 3)]
-    assert placed.others == {"b": [7, 8, 9]}
+    assert placed.others == [over_tasks.LeftOut("b", [7, 8, 9], [1, 2, 3])]
     assert placed.stable == [(8, 9), (7, 9)]
 
 
@@ -45,6 +45,21 @@ def test_a_system_that_beats_each_other_one_on_most_units_wins_without_the_best_
     assert by_ranks.systems[0] == 1  # 2, 2, 1, against 1, 1, 4
     assert over_tasks.place(ranks, units, [0, 1, 2, 3], "borda").systems == by_ranks.systems
     assert over_tasks.place(ranks, units, [0, 1, 2, 3], "wins").systems[0] == 0
+
+
+def test_without_a_unit_systems_may_share_a_place() -> None:
+    ranks = {
+        "a": over_tasks.ranks_of([3, 2, 1]),
+        "b": over_tasks.ranks_of([3, 2, 1]),
+        "c": over_tasks.ranks_of([1, 3, 2]),
+    }
+    placed = over_tasks.place(ranks, {task: task for task in ranks}, [4, 5, 6], "mean-rank")
+    # 4 and 5 have 5 in sum, 6 has 8; without a they have 4, 3, 5, as without b; without c 2, 4, 6.
+    assert (placed.systems, placed.places) == ([4, 5, 6], [1, 1, 3])
+    assert placed.others == [
+        over_tasks.LeftOut("a", [5, 4, 6], [1, 2, 3]),
+        over_tasks.LeftOut("b", [5, 4, 6], [1, 2, 3]),
+    ]
 
 
 def test_equal_systems_share_the_first_place_and_less_may_be_better() -> None:
