@@ -210,7 +210,7 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
     ranks = KnownRanks((images, captions), owner, pools, rules, str(path), printable(facts.dataset))
     pool, has_ids, said = _identified(read, ranks, columns)
     read_as = "hits"
-    if facts.system != path.stem:  # files of many systems are then said to be read as one thing
+    if path.stem not in facts.system:  # files of many systems are then said to be read as one thing
         read_as += f" of {printable(facts.system)}"
     if facts.dataset:
         read_as += f" on {ranks.dataset}"
