@@ -78,7 +78,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     columns = replace(options.columns, usage=options.usage, judgements=truth.qrels)
     if options.record:
         streams.refuse_occupied(paths.recorded)
-    rows = _rows(paths, settings, options.files)
+    rows = _rows(paths, settings, options.files, options.dataset)
     if len(rows) > 1:
         _refuse_for_seeds(options)
     is_untitled = (
@@ -228,13 +228,16 @@ def _rules_of_published(beside: str, rules: Protocol | None) -> Protocol:
     return rules
 
 
-def _rows(paths: Paths, settings: AnySettings, systems: Sequence[str]) -> list[_Row]:
+def _rows(
+    paths: Paths, settings: AnySettings, systems: Sequence[str], dataset: str | None
+) -> list[_Row]:
     """The files of all systems, those of several seeds one after another."""
     names = named_systems.expanded(paths.root, systems)
-    groups = [named_systems.named(paths, settings, name) for name in names]
+    groups = [named_systems.named(paths, settings, name, dataset) for name in names]
     named_systems.refuse_shared_titles(title for title, _ in groups)
-    of_all = chain.from_iterable(places for _, places in groups)
-    named_systems.refuse_stale(paths, settings, of_all)
+    of_all = [*chain.from_iterable(places for _, places in groups)]
+    named_systems.refuse_other_dataset(of_all, dataset)
+    named_systems.refuse_stale(paths, settings, of_all, dataset)
     rows = []
     for label, places in groups:
         series = None

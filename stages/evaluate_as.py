@@ -34,7 +34,8 @@ def evaluate_as(paths: Paths, settings: AnySettings, options: EvaluateOptions) -
     measured: list[tuple[str, Numbers]] = []
     read_as: list[tuple[str, str]] = []
     for name in named_systems.expanded(paths.root, options.files):
-        label, places = named_systems.named(paths, settings, name)
+        label, places = named_systems.named(paths, settings, name, options.dataset)
+        named_systems.refuse_other_dataset(places, options.dataset)
         for text, root in places:
             title = label if len(places) == 1 else ""
             numbers = _measured(tool, paths, text, root, options)

@@ -39,6 +39,9 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     results/metrics.json.
     """
     streams.refuse_occupied(paths.metrics)
+    if options.dataset is not None:
+        run = settings.run.model_copy(update={"dataset": options.dataset})
+        settings = settings.model_copy(update={"run": run})
     chosen = options.truth.chosen(with_metrics(settings.evaluate, options.metrics))
     truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
     evaluation = Evaluation(paths, chosen, truth, options.ties, options.extended)

@@ -153,6 +153,26 @@ def _divided(
     return "", text.strip()
 
 
+def refuse_other_dataset(places: Iterable[Place], dataset: str | None) -> None:
+    """Check that every place is a store of the data set that --dataset names, if it names one: a
+    file and the store of another data set are measured without it.
+    """
+    if dataset is None:
+        return
+    for text, root in places:
+        path = root / text
+        if not layout.is_store(path):
+            raise InputError(
+                f"--dataset {dataset}: is for systems by their names, and {text} is a file; leave it out, or say "
+                "by --manifest what the file is of"
+            )
+        own = System.open_either(path).made_from.dataset
+        if own != dataset:
+            raise InputError(
+                f"--dataset {dataset}: {text} is of {own}; leave --dataset out, or name a system of {dataset}"
+            )
+
+
 def refuse_stale(
     paths: Paths, settings: AnySettings, places: Iterable[Place], dataset: str | None = None
 ) -> None:

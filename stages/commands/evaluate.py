@@ -106,6 +106,7 @@ class EvaluateOptions(declared.Options):
     """
 
     systems: Annotated[tuple[str, ...], named_files] = ()
+    dataset: Annotated[str | None, options.dataset] = None
     embeddings: Annotated[
         tuple[str, str] | None,
         click.option(
@@ -326,5 +327,4 @@ evaluate_command = declared.command(
     EvaluateOptions,
     "evaluate.evaluate",
     partial(declared.with_settings_or_shipped, of_files=("systems", "embeddings")),
-    options.of_dataset,
 )

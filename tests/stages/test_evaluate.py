@@ -206,6 +206,21 @@ def test_the_data_set_is_an_option_as_everywhere(scored_run: Any) -> None:
     assert scored_run(*tables, "--dataset", "sample")[0] == 0
 
 
+def test_a_file_is_not_measured_under_the_name_of_another_data_set(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
+    name = "vse2ad-RG-bigru-s0"
+    store = f"similarities/sample/{name}.zarr"
+    np.save("ours.npy", np.eye(4, dtype=np.float32))
+    of_store = refused("evaluate", store, "--dataset", "flickr8k")
+    assert f"--dataset flickr8k: {store} is of sample" in of_store
+    of_file = ("ours.npy", "--captions-per-image", "1", "--dataset", "sample")
+    assert "ours.npy is a file" in refused("evaluate", *of_file)
+    assert "ours.npy is a file" in refused("evaluate", *of_file, "--as", "clip_benchmark")
+    of_path, of_name = (numbers(scored_run, it, "--dataset", "sample") for it in (store, name))
+    assert of_path == of_name
+
+
 def test_a_varied_recipe_that_no_run_can_list_is_measured_with_the_run(scored_run: Any) -> None:
     made = made_from("grid", hashlib.sha256(b"head").hexdigest())
     member = made["member"] | {"head": "vse2ad_image_mean-grid-bigru-s0"}
