@@ -93,6 +93,13 @@ def _scored(paths: Paths, settings: Settings) -> dict[str, System]:
     missing = scored_systems.missing(paths, settings)
     scored = scored_systems.scored(paths, settings)
     if not scored:
+        elsewhere = scored_systems.of_other_data(paths, settings)
+        if elsewhere:
+            folder = scored_systems.folder_of_stores(paths, settings).relative_to(paths.root)
+            raise InputError(
+                f"{settings.run.dataset}: all that is scored on {settings.score.split} is of heads trained on "
+                f"{' and '.join(elsewhere)}; name it: `pipeline evaluate '{folder}/*.zarr'`"
+            )
         raise InputError(
             f"{settings.run.dataset}: nothing is scored on {settings.score.split}; run `pipeline "
             "score`, or `pipeline add` for scores from elsewhere"

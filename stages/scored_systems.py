@@ -5,7 +5,8 @@ right answers.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from itertools import product
+from contextlib import suppress
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,27 @@ def scored(paths: Paths, settings: Settings) -> dict[str, System]:
     if opened:
         checks.refuse_stale(opened, paths)
     return opened | _made_by_name(paths, settings, opened)
+
+
+def folder_of_stores(paths: Paths, settings: Settings) -> Path:
+    """The folder of what is scored on the run's data set and split."""
+    return paths.similarity(settings.run.dataset, "", settings.score.split).parent
+
+
+def of_other_data(paths: Paths, settings: Settings) -> dict[str, list[str]]:
+    """What is scored on the run's data set by heads that were trained on another one: the name of
+    that one -> names of systems. They are measured by name alone.
+    """
+    known = systems(settings.run)
+    names: dict[str, list[str]] = {}
+    for path in sorted(folder_of_stores(paths, settings).glob("*.zarr")):
+        if path.stem in known:
+            continue
+        with suppress(InputError):  # who measures what is scored names the damaged ones
+            made = System.open_named(path).made_from
+            if made.training_data != made.dataset:
+                names.setdefault(made.training_data, []).append(path.stem)
+    return names
 
 
 def twice(systems: Mapping[str, System]) -> dict[str, str]:
@@ -126,15 +148,18 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
     """Open what `add`, `rerank`, `ensemble`, `rescore` and `score --system` made by name; say which
     are left out.
 
+    What heads made that were trained on another data set is left out.
     Heads and the papers' ensembles of other recipes of the settings, features, texts or seeds than
     the run's are left out, and so are systems made from them. run: its own systems.
     """
     known = systems(settings.run)
     by_name: dict[str, System] = {}
     not_of_run: list[str] = []
-    folder = paths.similarity(settings.run.dataset, "", settings.score.split).parent
+    folder = folder_of_stores(paths, settings)
+    elsewhere = of_other_data(paths, settings)
+    trained_elsewhere = {*chain.from_iterable(elsewhere.values())}
     for path in sorted(folder.glob("*.zarr")):
-        if path.stem in known:
+        if path.stem in known or path.stem in trained_elsewhere:
             continue
         try:
             store = System.open_named(path)
@@ -145,6 +170,11 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
                 not_of_run.append(path.stem)
         except InputError as error:
             say(f"warning: left out: {error}")
+    for data, names in elsewhere.items():
+        say(
+            f"warning: left out, of heads trained on {data}: {few(names)}; `pipeline evaluate --system "
+            f"{folder / names[0]}.zarr --record` keeps the numbers of one for the tables"
+        )
     if not_of_run:
         say(
             f"scored, but not in `run` of params.yaml, and left out: {few(not_of_run)}; add their recipes, features, "
@@ -154,10 +184,8 @@ def _made_by_name(paths: Paths, settings: Settings, run: Mapping[str, System]) -
 
 
 def _is_beside_run(made: Made, settings: Settings, known: Collection[str]) -> bool:
-    """Whether a system was made by name, of another data set's heads or recipe, or of the run's
-    systems.
-    """
-    if made.is_named or made.training_data != made.dataset:
+    """Whether a system was made by name, of another recipe, or of the run's systems."""
+    if made.is_named:
         return True
     if made.recipe not in settings.recipes:
         return True
@@ -170,11 +198,6 @@ def _refuse_unfit(paths: Paths, store: System, scored: Mapping[str, System]) -> 
     """
     made = store.made_from
     path = store.path
-    if made.training_data != made.dataset:
-        raise InputError(
-            f"{path}: its head was trained on {made.training_data}; `pipeline evaluate --system "
-            f"{path} --record` keeps its numbers for the tables"
-        )
     if isinstance(made, Reranked) and made.distractors:
         raise InputError(
             f"{path}: was reranked among distractors; measure it with `pipeline evaluate --system "

@@ -113,7 +113,13 @@ def test_a_head_that_was_copied_needs_nothing_of_its_training(
     Path("data/sample.parquet").unlink()
     assert pipeline("score", "--system", "mine/a-head", *ON)[0] == 0
     assert (System.open(Path("similarities/other/sample-a-head.zarr")).similarity[:] == kept).all()
-    assert "its head was trained on sample" in pipeline("evaluate", "-S", "run.dataset=other")[2]
+    code, _, err = pipeline("evaluate", "--dataset", "other")
+    warned, failed = " ".join(err.split()).split("error: ")
+    assert "warning: left out, of heads trained on sample: sample-a-head; " in warned
+    assert failed.startswith("other: all that is scored on test is of heads trained on sample; ")
+    assert code == 2
+    typed = failed.split("`pipeline evaluate '")[1].removesuffix("'`")
+    assert pipeline("evaluate", typed)[0] == 0
     assert pipeline("embed", "other", "--system", "mine/a-head")[0] == 0
     assert Path("embeddings/other/sample-a-head.zarr").is_dir()
     code, out, err = pipeline(

@@ -281,7 +281,6 @@ def test_what_can_only_be_measured_alone_is_refused_with_what_to_do(
 
     paths = Paths("")
     for made, reason in (
-        (invented_facts.of_head("mine", dataset="other", trained_on="sample"), "was trained on"),
         (among_distractors, "was reranked among distractors; measure it"),
         (invented_facts.of_file(), "is made of plain matrices"),
     ):
@@ -302,7 +301,7 @@ def test_systems_by_name_are_those_of_the_split(
     paths = Paths(tmp_path)
     for split in ("test", "val"):
         paths.similarity(shipped.run.dataset, f"of-{split}", split).mkdir(parents=True)
-    opened = SimpleNamespace(made_from=None)
+    opened = SimpleNamespace(made_from=invented_facts.of_head("mine"))
     monkeypatch.setattr(System, "open_named", lambda path: opened)
     monkeypatch.setattr(scored_systems, "_is_beside_run", lambda made, chosen, known: True)
     monkeypatch.setattr(scored_systems, "_refuse_unfit", lambda paths, store, scored: None)
