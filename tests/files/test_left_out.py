@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import tracemalloc
 from contextlib import nullcontext
 from pathlib import Path
@@ -72,9 +73,13 @@ def test_what_is_no_part_of_the_annotations_is_counted_but_for_the_share() -> No
     for number in range(9):
         left_out.add("image without a caption", f"{number}.jpg", apart=True)
     left_out.check(20)
-    assert left_out.lines() == ["left out 9 of 20 captions (image without a caption: 9)"]
+    assert left_out.lines() == ["left out 9 images without a caption"]
+    left_out.add("no caption", "captions.csv, row 3")
+    left_out.check(20)
+    said = "1 of 11 captions (no caption: 1) and 9 images without a caption"
+    assert left_out.lines() == [f"left out {said}; the first: captions.csv, row 3 (no caption)"]
     left_out.fail = True
-    with pytest.raises(InputError, match="9 of 20 captions"):
+    with pytest.raises(InputError, match=re.escape(said)):
         left_out.check(20)
 
 

@@ -31,7 +31,8 @@ class LeftOut:
         self.share = share
         self.fail = fail
         self.counts: dict[str, int] = {}
-        self._by_origin = self._apart = 0
+        self._by_origin = 0
+        self._apart: dict[str, int] = {}
         self._first = ""
         self._total = 0
         self._list = SpooledTemporaryFile(IN_MEMORY, "w+", encoding="utf-8", newline="")  # noqa: SIM115
@@ -55,28 +56,29 @@ class LeftOut:
         """
         # where: file, row or name by which a user finds it. count: how many are left out with it.
         # Neither what the tool of origin marked as failed (`by_origin`) nor what is no part of the
-        # annotations (`apart`) counts towards the share.
+        # annotations (`apart`) counts towards the share. The latter is counted in its own unit, the
+        # first word of its reason: "image without a caption".
         self.counts[reason] = self.counts.get(reason, 0) + count
         if by_origin:
             self._by_origin += count
-        if by_origin or apart:
-            self._apart += count
-        elif not self._first:
+        if apart:
+            self._apart[reason] = self._apart.get(reason, 0) + count
+        elif not by_origin and not self._first:
             self._first = f"{where} ({reason})"
         self._rows.writerow([cell(printable(reason)), cell(printable(where))])
 
     def check(self, total: int) -> None:
         """Refuse more left out than the share of `total`, or with `fail` anything."""
-        self._total = total
-        unusable = sum(self.counts.values()) - self._apart
+        self._total = total - sum(self._apart.values())
+        unusable = sum(self._own().values()) - self._by_origin
         if self.fail and self.counts:
             raise InputError(
                 f"{self._summary()}; repair them, or leave them out with --on-error skip"
                 + self._starting()
             )
-        if unusable > max(ALWAYS, self.share * (total - self._apart)):
+        if unusable > max(ALWAYS, self.share * (self._total - self._by_origin)):
             raise InputError(
-                f"{self._summary()}, more than {100 * self.share:g} % of all; repair "
+                f"{self._summary_of_own(self._own())}, more than {100 * self.share:g} % of all; repair "
                 f"them, or allow more with -S manifest.left_out=SHARE" + self._starting()
             )
 
@@ -106,9 +108,26 @@ class LeftOut:
             file.write("reason,where\n")
             shutil.copyfileobj(self._list, file)
 
+    def _own(self) -> dict[str, int]:
+        """The counts by reason without what is apart."""
+        own = self.counts.items()
+        return {reason: number for reason, number in own if reason not in self._apart}
+
     def _summary(self) -> str:
-        """Such as "3 of 40,000 captions (no caption: 2, damaged row: 1)"."""
-        number = sum(self.counts.values())
+        """Such as "3 of 40,000 captions (no caption: 2, damaged row: 1)", and what is apart, such
+        as "5 images without a caption".
+        """
+        parts = []
+        own = self._own()
+        if own:
+            parts.append(self._summary_of_own(own))
+        for reason, number in self._apart.items():
+            noun, _, rest = reason.partition(" ")
+            parts.append(f"{counted(number, noun)} {rest}")
+        return " and ".join(parts)
+
+    def _summary_of_own(self, own: Mapping[str, int]) -> str:
+        number = sum(own.values())
         of = ""
         if self._total:
             of = f" of {self._total:,}"
@@ -116,7 +135,7 @@ class LeftOut:
         if self._by_origin:
             marked = f"; failed at the source: {self._by_origin:,}"
         noun = counted(self._total or number, self.noun).partition(" ")[2]
-        return f"{number:,}{of} {noun} ({by_reason(self.counts)}{marked})"
+        return f"{number:,}{of} {noun} ({by_reason(own)}{marked})"
 
     def _starting(self) -> str:
         if not self._first:
