@@ -153,7 +153,8 @@ def _by_head(asked: _Asked, folder: Path, images: Path | None) -> None:
                             rows = first_rows[piece.split][at] + getattr(piece, side)
                             vectors[at][rows] = arrays[side]
             stored.remove()
-        return "\n".join([asked.summary(parts) + bar.kept, *unknown.summaries(parts, words)])
+        of_unknown = unknown.summaries(parts, words, opened.head.dataset)
+        return "\n".join([asked.summary(parts) + bar.kept, *of_unknown])
 
     unless_up_to_date(path, request, made_from, embed)
 

@@ -132,7 +132,7 @@ def _score(
         finished.remove()
     captions = counted(len(split.captions), "caption")
     scored = f"{len(split.image_ids)} {noun}s x {captions} of {split.name}{bar.kept}"
-    return "\n".join([scored, *unknown.summaries([split], words)])
+    return "\n".join([scored, *unknown.summaries([split], words, opened.head.dataset)])
 
 
 def _embedded(paths: Paths, source: Source, dataset: str) -> Path | None:

@@ -41,7 +41,7 @@ def summaries(text: Text, part: Split) -> tuple[list[str], list[str]]:
     words["test"][:] = text.captions(part.captions).unknown()
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        lines = unknown.summaries([part], words)
+        lines = unknown.summaries([part], words, "four")
     assert all(issubclass(one.category, InputWarning) for one in said)
     return lines, [str(one.message) for one in said]
 
@@ -54,6 +54,7 @@ def test_the_share_is_told_by_language_and_many_are_warned_of() -> None:
     assert warning.startswith(
         "unknown words of test: de 16.7 %, en 0.0 %; above 5 % retrieval suffers"
     )
+    assert "lower training.four.minimum_count" in warning
     assert len(summaries(text, split())[1]) == 1
     known = BiGRUText(Vocabulary.of(CAPTIONS))
     assert summaries(known, split()) == (["unknown words of test: 0.0 %"], [])

@@ -45,7 +45,7 @@ class TrainingData:
         """Say the share of words of val that the text encoder does not know."""
         val = self.val
         counts = self.text.captions(val.captions, val.caption_ids).unknown()
-        return unknown.summaries([val], {val.name: counts})
+        return unknown.summaries([val], {val.name: counts}, self.made_from["manifest"].name)
 
 
 @dataclass(frozen=True)

@@ -26,19 +26,21 @@ def counts(splits: Iterable[Split]) -> dict[str, np.ndarray]:
     return {split.name: np.zeros((len(split.caption_ids), 2), np.int64) for split in splits}
 
 
-def summaries(splits: Iterable[Split], words: Mapping[str, np.ndarray]) -> list[str]:
+def summaries(
+    splits: Iterable[Split], words: Mapping[str, np.ndarray], trained_on: str
+) -> list[str]:
     """Say the share of unknown words of each split, "unknown words of test: de 1.2 %, en 0.4 %", or
-    warn of many.
+    warn of many. trained_on: the data set whose words the text encoder knows.
     """
     lines = []
     for split in splits:
-        line = _summary(split, words[split.name])
+        line = _summary(split, words[split.name], trained_on)
         if line is not None:
             lines.append(line)
     return lines
 
 
-def _summary(split: Split, words: np.ndarray) -> str | None:
+def _summary(split: Split, words: np.ndarray, trained_on: str) -> str | None:
     of_language = {"": words}
     if split.languages is not None:
         of_language = {}
@@ -55,7 +57,7 @@ def _summary(split: Split, words: np.ndarray) -> str | None:
     if any(share > MANY for share in shares):
         warnings.warn(
             f"{line}; above {100 * MANY:.0f} % retrieval suffers: train on captions like them, lower "
-            "training.NAME.minimum_count, or take --text bert with a BERT of their language",
+            f"training.{trained_on}.minimum_count, or take --text bert with a BERT of their language",
             InputWarning,
             stacklevel=2,
         )
