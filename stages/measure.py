@@ -140,27 +140,30 @@ def say_notes(notes: Iterable[tuple[str, str]]) -> None:
 
 @dataclass
 class Unwritten:
-    """The files that could not be written, which are named after the numbers."""
+    """The files that were refused or could not be written, which are named after the numbers."""
 
     reasons: list[str] = field(default_factory=list)
+    has_failed: bool = False  # whether the system could not write one
 
     @contextmanager
     def of(self, place: Path) -> Iterator[None]:
-        """Keep why a file cannot be written, and go on."""
+        """Keep why a file is not written, and continue."""
         try:
             yield
         except InputError as error:
             self.reasons.append(str(error))
         except OSError as error:
             self.reasons.append(f"{error.filename or place}: {error.strerror or error}")
+            self.has_failed = True
 
     def refuse(self) -> None:
         """Raise an InputError that names the files, if there are any."""
-        if self.reasons:
-            raise InputError(
-                f"{'; '.join(self.reasons)}; the numbers above are whole; name another place, or free some "
-                "space"
-            )
+        if not self.reasons:
+            return
+        parts = [*self.reasons, "the numbers above are whole"]
+        if self.has_failed:
+            parts.append("name another place, or free some space")
+        raise InputError("; ".join(parts))
 
 
 def _warn_of_leak(paths: Paths, pool: System) -> None:

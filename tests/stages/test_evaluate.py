@@ -645,6 +645,13 @@ def test_a_run_file_has_the_best_hundred_of_each_query_or_as_many_as_are_asked_f
         assert Counter(listed.values()) == Counter({best: 22}) + Counter({min(best, 22): 110})
 
 
+def test_a_refusal_is_no_failed_write(pipeline: Any, refused: Callable[..., str]) -> None:
+    np.save("s.npy", np.eye(4, 20, dtype=np.float32))
+    assert refused("evaluate", "s.npy", "--record").endswith(
+        "leave out --record; the numbers above are whole"
+    )
+
+
 def test_numbers_are_printed_although_a_file_beside_them_cannot_be_written(pipeline: Any) -> None:
     np.save("s.npy", np.eye(4, 20, dtype=np.float32))
     expected = numbers(pipeline, "s.npy")
