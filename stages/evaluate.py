@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,13 +24,14 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings import JudgeSettings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
-from pipeline.judge.systems.scores.foreign import open_system
+from pipeline.judge.systems.scores.foreign import open_system, opening
+from pipeline.judge.systems.scores.layout import is_store
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from stages import named_systems
 from stages.arguments import Workers
-from stages.commands.evaluate import EvaluateOptions
+from stages.commands.evaluate import HITS_OF_SEVERAL, EvaluateOptions
 from stages.measure import (
     Evaluation,
     MeasuredPool,
@@ -41,6 +44,9 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.foundation.settings import AnySettings
+
+
+LONGEST_STEM = 240  # bytes of a file's name, with room for what is written beside it
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
     rows = _rows(paths, settings, options.files, options.dataset)
     if len(rows) > 1:
         _refuse_for_seeds(options)
+    hits_files = _hits_files(rows, options)
     is_untitled = (
         options.output == "text" and not options.beside and not options.catalogue and len(rows) == 1
     )
@@ -95,7 +102,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
         workers.counted_on(executor),
     ):
         with named_systems.saying_read_as() as read_as:
-            for row in rows:
+            for row, hits in zip(rows, hits_files, strict=True):
                 system = _opened(row, columns, options)
                 read_as.append((row.file, system.read_as))
                 by = rules or _rules_of_system(system, options)
@@ -125,7 +132,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 if is_untitled:
                     title = ""
                 shown.append((title, numbers | {"contender": contender}))
-                _write(pool, row, numbers, options, evaluation, unwritten)
+                _write(pool, row, numbers, options, hits, evaluation, unwritten)
         if options.per_query:
             with unwritten.of(options.per_query):
                 measured.write_query_tables(options.per_query, tables)
@@ -138,12 +145,66 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
 def _refuse_for_seeds(options: EvaluateOptions) -> None:
     """Refuse what is made of one file's scores for a file with several, such as seeds."""
     needs_one = options.distractors or options.record
-    writes_one = options.run or options.save_qrels or options.hits or options.card
+    writes_one = options.run or options.save_qrels or options.card
     if needs_one or writes_one:
         raise InputError(
-            "--distractors, --record, --run, --save-qrels, --hits and --card need one FILE alone, not seeds: each "
+            "--distractors, --record, --run, --save-qrels and --card need one FILE alone, not seeds: each "
             "FILE needs a call of its own"
         )
+    if options.has_one_file_of_hits:
+        raise InputError(HITS_OF_SEVERAL)
+
+
+def _hits_files(rows: Sequence[_Row], options: EvaluateOptions) -> list[Path | None]:
+    """The file of hits of each row: what --hits names, or SYSTEM.npz in its folder."""
+    if options.hits is None:
+        return [None] * len(rows)
+    if options.has_one_file_of_hits:
+        return [options.hits]
+    if is_store(options.hits):
+        raise InputError(f"--hits {options.hits}: is a store; name another folder")
+    system_of: dict[str, str] = {}
+    files: list[Path] = []
+    for row in rows:
+        name = row.label
+        if not name or row.series:
+            name = opening.name_of(row.file, row.root)
+        file = options.hits / f"{_file_stem(name)}.npz"
+        same = file.name.casefold()  # for file systems that do not tell A from a
+        if same in system_of:
+            raise InputError(
+                f"--hits: {system_of[same]} and {row.file} would both be {file}; give them names, "
+                "TITLE=FILE, or folders of their own"
+            )
+        system_of[same] = row.file
+        files.append(file)
+    _refuse_measured(rows, files)
+    for file in files:
+        streams.refuse_occupied(file)
+    return [*files]
+
+
+def _file_stem(name: str) -> str:
+    """A system's name as that of a file: letters, digits and . _ + - alone."""
+    stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
+    if not stem or len(os.fsencode(stem)) > LONGEST_STEM:
+        raise InputError(
+            f"--hits: {name[:60]!r} makes no name of a file; give the system a name, TITLE=FILE"
+        )
+    return stem
+
+
+def _refuse_measured(rows: Sequence[_Row], files: Sequence[Path]) -> None:
+    """Check that no file of hits replaces one that is measured."""
+    measured_files = set()
+    for row in rows:
+        if opening.model_of(row.file, row.root) is None:
+            measured_files |= {
+                os.path.realpath(path) for path, _ in opening.places(row.file, row.root)
+            }
+    for file in files:
+        if os.path.realpath(file) in measured_files:
+            raise InputError(f"--hits: {file} is measured here; name another folder")
 
 
 def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> System:
@@ -338,6 +399,7 @@ def _write(
     row: _Row,
     numbers: Mapping[str, Any],
     options: EvaluateOptions,
+    hits: Path | None,
     evaluation: Evaluation,
     unwritten: Unwritten,
 ) -> None:
@@ -353,9 +415,9 @@ def _write(
     if options.save_qrels:
         with unwritten.of(options.save_qrels):
             _write_qrels(options.save_qrels, pool)
-    if options.hits:
-        with unwritten.of(options.hits):
-            _write_hits(options.hits, row, pool, numbers["dataset"] or "")
+    if hits:
+        with unwritten.of(hits):
+            _write_hits(hits, row, pool, numbers["dataset"] or "")
     if options.record:
         with unwritten.of(evaluation.paths.recorded):
             _record(evaluation, pool, _distractor_stores(options))
@@ -383,11 +445,10 @@ def _write_qrels(path: Path, pool: MeasuredPool) -> None:
 
 def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None:
     from pipeline.judge.systems.scores.foreign import hits_file
-    from pipeline.judge.systems.scores.foreign.opening import digest_of, model_of
 
     digest = ""
-    if model_of(row.file, row.root) is None:
-        digest = digest_of(row.file, row.root)
+    if opening.model_of(row.file, row.root) is None:
+        digest = opening.digest_of(row.file, row.root)
     hits_file.write(path, pool.by_protocol[0].ranked, dataset, digest)
     if not pool.pool.has_ids:
         say(

@@ -131,6 +131,34 @@ class OutputPath(FilePath):
         streams.refuse_occupied(place, self.kind)
 
 
+class OutputsPath(OutputPath):
+    """A file to write; or a folder, for a file of each system: one that exists, or a name that ends
+    in /.
+    """
+
+    def __init__(self, ending: str) -> None:
+        super().__init__(endings=(ending,))
+        self._folder = FilePath(file_okay=False)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse the name of a new folder that ends like a file's."""
+        text = os.fspath(value)
+        if not text.endswith("/") and not below_root(text, ctx).is_dir():
+            return super().convert(value, param, ctx)
+        place = self._folder.convert(value, param, ctx)
+        if place.suffix.lower() in self.endings and not place.is_dir():
+            self.fail(f"{text}: a new folder's name cannot end in {place.suffix}", param, ctx)
+        return place
+
+    def check(self, place: Path) -> None:
+        """Refuse a name of another kind, and say how a folder is named."""
+        if place.suffix.lower() not in self.endings:
+            raise InputError(
+                f"{place}: expected a name that ends in {self.endings[0]}, or in / for a folder"
+            )
+        super().check(place)
+
+
 class PicturePath(OutputPath):
     """A picture to write, with its numbers beside it as CSV; or these alone."""
 

@@ -11,7 +11,7 @@ import click
 from pipeline.foundation.parts.errors import InputError
 from stages import declared, measuring, options
 from stages.arguments import Source
-from stages.values import OutputPath, PartName
+from stages.values import OutputPath, OutputsPath, PartName
 
 if TYPE_CHECKING:
     from pipeline.foundation.evaluation.retrieval import Protocol, Ties
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
 OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
+HITS_OF_SEVERAL = (
+    "--hits FILE is for one system alone; of several, --hits FOLDER/ has a file of each"
+)
 OF_OWN_NUMBERS = declared.Scope("is for our own numbers: leave it or --as out")
 OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
 WITHOUT_DISTRACTORS = declared.Scope(
@@ -223,14 +226,14 @@ class EvaluateOptions(declared.Options):
         Path | None,
         click.option(
             "--hits",
-            type=OutputPath(endings=(".npz",)),
-            metavar="FILE",
+            type=OutputsPath(".npz"),
+            metavar="FILE|FOLDER/",
             help="Also write the rank of each query's best right candidate (.npz): a small file that `evaluate` "
-            "and `compare` read like the scores, by the same protocol.",
+            "and `compare` read like the scores, by the same protocol. Of several systems: SYSTEM.npz of each in "
+            "FOLDER, which exists or ends in /.",
         ),
         OF_FILES,
         WITHOUT_DISTRACTORS,
-        OF_ONE_FILE,
         OF_OWN_NUMBERS,
     ] = None
     per_query: Annotated[
@@ -287,6 +290,13 @@ class EvaluateOptions(declared.Options):
             return self.systems
         return (*self.systems, ":".join(self.embeddings))
 
+    @property
+    def has_one_file_of_hits(self) -> bool:
+        """Whether --hits names a file, and no folder."""
+        if self.hits is None or self.hits.is_dir():
+            return False
+        return self.hits.suffix.lower() == ".npz"
+
     def check(self) -> None:
         if self.top and not self.run:
             raise InputError("--top says how many candidates --run writes; give --run")
@@ -305,6 +315,8 @@ class EvaluateOptions(declared.Options):
             self._check_catalogue()
         if len(self.files) != 1:
             self.refuse(OF_ONE_FILE)
+            if self.has_one_file_of_hits:
+                raise InputError(HITS_OF_SEVERAL)
 
     def _check_catalogue(self) -> None:
         """Refuse other ways to print."""

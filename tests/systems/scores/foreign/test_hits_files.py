@@ -305,6 +305,45 @@ def test_what_hits_cannot_tell_is_refused(
     assert not Path("x.npz").exists()
 
 
+@pytest.mark.parametrize("folder", ["there", "of/each/"])
+def test_a_folder_has_a_file_of_each_system(pipeline: Any, files: Path, folder: str) -> None:
+    Path("there").mkdir()
+    systems = ("one.npz", "Ours/Ü (best) =two.npz")
+    code, _, err = pipeline("evaluate", *systems, "--hits", folder)
+    assert code == 0, err
+    alone = {"one": "one.npz", "Ours-Ü-best": "two.npz"}
+    assert {path.stem for path in Path(folder).iterdir()} == {*alone}
+    for stem, file in alone.items():
+        of_scores = printed(pipeline, "evaluate", file)
+        assert printed(pipeline, "evaluate", f"{folder}/{stem}.npz") == of_scores
+
+
+def test_seeds_have_files_of_their_own(pipeline: Any, files: Path) -> None:
+    np.savez("three.npz", **{**np.load("one.npz"), "scores": scores(3, 2.0)})
+    assert pipeline("evaluate", "Ours=one.npz,three.npz", "--hits", "hits/")[0] == 0
+    assert sorted(path.name for path in Path("hits").iterdir()) == ["one.npz", "three.npz"]
+
+
+@pytest.mark.parametrize(
+    ("systems", "place", "said"),
+    [
+        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ has a file of each"),
+        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ has a file of each"),
+        (("A B=one.npz", "a-b=two.npz"), "new/", "one.npz and two.npz would both be new/a-b.npz"),
+        (("∞=one.npz", "…=two.npz"), "new/", "makes no name of a file"),
+        (("one.npz", "two.npz"), "./", "is measured here; name another folder"),
+        (("one.npz",), "x.npz/", "a new folder's name cannot end in .npz"),
+        (("one.npz",), "new", "expected a name that ends in .npz, or in / for a folder"),
+    ],
+)
+def test_files_of_hits_that_no_system_or_several_would_have_are_refused(
+    refused: Callable[..., str], files: Path, systems: tuple[str, ...], place: str, said: str
+) -> None:
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    assert said in refused("evaluate", *systems, "--hits", place)
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
 def test_a_fold_is_no_part_of_other_folds(
     pipeline: Any, refused: Callable[..., str], files: Path
 ) -> None:

@@ -393,6 +393,30 @@ def _kind_meant(text: str, root: Path) -> str:
     return f", or a model, KIND:FOLDER; {meant(kind, kinds)}"
 
 
+def name_of(text: str, root: Path = Path()) -> str:
+    """What the system is called that a user names.
+
+    Args:
+        text: What the user typed.
+        root: The folder that relative paths are in.
+
+    Returns:
+        The name that `open_system` gives it.
+
+    Raises:
+        InputError: For a file that is missing.
+    """
+    model = model_of(text, root)
+    if model:
+        return _name_of_model(model)
+    return _name(places(text, root))
+
+
+def _name_of_model(model: str) -> str:
+    """What a model is called: the last part of its place."""
+    return Path(model.partition(":")[2]).name
+
+
 def _name(named: Sequence[tuple[Path, list[str]]]) -> str:
     """What the system is called: the first file, with the names of its arrays."""
     path, names = named[0]
@@ -407,7 +431,7 @@ def _of_model(model: str, columns: Columns) -> System:
     for option, value in columns.usage.items():
         read_as += f", {option.replace('_', ' ')} {value}"
     return System.of(
-        Path(model.partition(":")[2]).name,
+        _name_of_model(model),
         scores,
         split.caption_image,
         split.image_ids,
