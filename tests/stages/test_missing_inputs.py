@@ -76,6 +76,7 @@ CASES = {
     "evaluate clpi:clip": "or a model, KIND:FOLDER; did you mean clip?",
     "evaluate none.npy": "none.npy: no such file",
     "compare none.npy other.npy": "none.npy: no such file",
+    "board task=none.npy": "none.npy: no such file",
     "noise none.npy other.npy": "none.npy: no such file",
     "explain none.npy --published R@1=5": "none.npy: no such file",
     "trace results/none.json": "results/none.json: no result there",

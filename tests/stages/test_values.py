@@ -73,7 +73,9 @@ OTHER_MEANINGS = {
     "--name": {"rerank"},
     "--only": {"tables"},
     "--weight": {"rerank"},
-    "--split": {"add", "ensemble", "evaluate", "compare", "explain", "lab study", "noise"},
+    "--metric": {"board"},
+    "--qrels": {"board"},
+    "--split": {"add", "board", "ensemble", "evaluate", "compare", "explain", "lab study", "noise"},
     "--system": {"evaluate"},
 }
 

@@ -449,7 +449,7 @@ def joint(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
     count = len(parts[0][0])
     folds = []
     for fold in range(count):
-        of_fold = [(values[fold], owners[fold]) for values, owners in parts]
+        of_fold = [(values[fold], drawn_with[fold]) for values, drawn_with in parts]
         folds.append(_apart(of_fold))
     images = sum(len(apart) for apart in folds)
     # A number is the mean over folds, so an image of a smaller fold has more weight.
@@ -463,12 +463,12 @@ def _parts(parts: Sequence[tuple[Sequence[Floats], Sequence[Ids]]]) -> Floats:
     count = len(parts[0][0])
     folds = []
     for fold in range(count):
-        images = 1 + max(int(owners[fold].max()) for _, owners in parts)
+        images = 1 + max(int(drawn_with[fold].max()) for _, drawn_with in parts)
         asked = np.zeros(images, bool)
         of_fold = np.zeros(images)
-        for values, owners in parts:
-            asked[owners[fold]] = True
-            of_fold += np.bincount(owners[fold], values[fold], images) / len(values[fold])
+        for values, drawn_with in parts:
+            asked[drawn_with[fold]] = True
+            of_fold += np.bincount(drawn_with[fold], values[fold], images) / len(values[fold])
         folds.append(of_fold[asked])
     every = np.concatenate(folds)
     return every * (len(every) / count)
