@@ -13,7 +13,7 @@ from pipeline.extensions.board import measured, over_tasks, tables, tasks as nam
 from pipeline.extensions.board.command import BoardOptions
 from pipeline.extensions.board.tasks import Ranking, Task
 from pipeline.foundation.files import atomic, regular
-from pipeline.foundation.parts import lazy
+from pipeline.foundation.parts import extras, lazy
 from pipeline.foundation.parts.errors import InputError, counted, few, refusing
 from pipeline.foundation.settings import Settings
 from pipeline.foundation.settings.paths import Paths
@@ -32,6 +32,8 @@ SYSTEM = "system"
 
 def board(paths: Paths, settings: Settings, options: BoardOptions) -> None:
     """Rank many systems on many tasks."""
+    if options.page:
+        extras.require("drawing", "--page")
     tasks = named_tasks.named(paths, settings, options.tasks, options.dataset)
     made = make(paths, settings, tasks, options)
     say(*(f"note: {note}" for note in made["notes"]))

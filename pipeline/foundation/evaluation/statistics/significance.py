@@ -351,18 +351,22 @@ def _as_large(swapped: Floats, measured: Floats) -> Floats:
 
 def _in_one_direction(folds: Sequence[FoldHits]) -> tuple[Floats, Floats, int]:
     """Take the same one of a difference and its opposite, whichever is given, in any order of
-    images.
+    images. Further metrics, which come after `STATISTICS`, decide only where these do not.
 
     Returns the images' parts of it [M, N], their shares of a difference that all have [M, N], and
     -1 if it is the opposite, otherwise 1.
     """
     parts = image_hits.parts(folds)
     weights = image_hits.weights(folds)
-    tables = {}
+    keys = {}
     for direction in (1, -1):
-        table = np.hstack([direction * parts, weights]).round(DIGITS) + 0.0  # -0.0 becomes 0.0
-        tables[direction] = table[np.lexsort(table.T)].tobytes()
-    direction = min(tables, key=tables.__getitem__)
+        of_tables = []
+        for columns in (len(STATISTICS), parts.shape[1]):
+            table = np.hstack([direction * parts[:, :columns], weights[:, :columns]])
+            table = table.round(DIGITS) + 0.0  # -0.0 becomes 0.0
+            of_tables.append(table[np.lexsort(table.T)].tobytes())
+        keys[direction] = of_tables
+    direction = min(keys, key=keys.__getitem__)
     return direction * parts.T, weights.T, direction
 
 
@@ -376,15 +380,15 @@ def _canonical(parts: Floats, weights: Floats) -> tuple[Floats, Ids]:
 
     Returns the turned parts, with the weights turned with them below [2R, N], and the order [N].
     """
-    further = len(parts) - len(STATISTICS)
-    rounded = np.roll(parts.round(DIGITS), further, axis=0)
-    last = len(rounded) - 1 - np.argmax(rounded[::-1] != 0, axis=0)
-    signs = np.where(np.take_along_axis(rounded, last[None], 0) < 0, -1.0, 1.0)
+    rounded = parts.round(DIGITS)
+    of_statistics = rounded[: len(STATISTICS)]
+    last = len(STATISTICS) - 1 - np.argmax(of_statistics[::-1] != 0, axis=0)
+    signs = np.where(np.take_along_axis(of_statistics, last[None], 0) < 0, -1.0, 1.0)
     turned = signs * parts
-    keys = -(signs * rounded)
     of_weights = signs * weights
-    order = np.lexsort(np.concatenate([of_weights.round(DIGITS), keys]))
-    return np.concatenate([turned, of_weights]), order
+    of_further = signs * rounded[len(STATISTICS) :]
+    keys = [-of_further, of_weights.round(DIGITS), -(signs * of_statistics)]
+    return np.concatenate([turned, of_weights]), np.lexsort(np.concatenate(keys))
 
 
 def _swaps(images: int, samples: int, seed: int) -> Iterable[Counts]:
