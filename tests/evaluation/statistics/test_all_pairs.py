@@ -146,6 +146,16 @@ def test_of_many_tests_the_level_is_about_that_of_the_normal_distribution(
     assert max(levels) == pytest.approx(0.05)
 
 
+def test_a_size_is_the_mean_over_the_deviation_among_swaps(rng: np.random.Generator) -> None:
+    """By hand, for pairs with and without the first system."""
+    parts = drawn(30, rng)
+    tests = triples(PAIRS, [0, 1])
+    sizes = Pool(parts, 10, 0).sizes(tests)
+    for size, (first, second, statistic) in zip(sizes, tests.tolist(), strict=True):
+        apart = parts[second, statistic] - parts[first, statistic]
+        assert size == pytest.approx(abs(apart.sum()) / np.sqrt((apart**2).sum()))
+
+
 def test_two_pools_are_corrected_for_each_other_as_if_they_were_independent(
     rng: np.random.Generator,
 ) -> None:
@@ -185,6 +195,17 @@ def test_what_is_compared_over_images_is_corrected_by_it_and_over_seeds_by_holm(
             assert {row["adjusted_by"] for row in rows} == {by}
             assert all(row["adjusted"] >= row["p"] for row in rows)
             assert any(row["adjusted"] > row["p"] for row in rows)
+
+
+def test_languages_are_corrected_as_if_their_images_were_others() -> None:
+    """Two that are equal would cost nothing by the same swaps."""
+    pair = (runs(0.5, 0), runs(0.45, 1))
+    ((alone,),) = contrast.together([[pair]], 4000, 0)
+    ((first,), (second,)) = contrast.together([[pair], [pair]], 4000, 0)
+    p = alone["RSUM"]["p"]
+    assert 0.02 < p < 0.8
+    for each in (first, second):
+        assert each["RSUM"]["adjusted"] == pytest.approx(1 - (1 - p) ** 2, abs=0.03)
 
 
 def test_one_test_alone_is_not_corrected(rng: np.random.Generator) -> None:
