@@ -343,6 +343,9 @@ def test_every_output_says_what_a_margin_shows(pipeline: Any, rng: np.random.Gen
         each["systems"]["b"][0]: each
         for each in compared(pipeline, "a.npy", "b.npy", "c.npy", *options)
     }
+    unknown = pipeline("compare", "a.npy", "b.npy", "--captions-per-image", "2", "--margin", "1")[1]
+    line = [each for each in unknown.splitlines() if "R@1" in each][-1]
+    assert re.search(r"±1 +cannot tell +[\d,]+ images$", line), line
     verdicts = [line.split("±54")[1].strip() for line in out.splitlines() if "±54" in line]
     assert verdicts == ["equal within 54", "lower", "lower"]
     assert pairs["c"]["RSUM"]["margin"]["verdict"] == "lower"

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, evaluate
 from pipeline.foundation.evaluation.metrics.base import at
+from pipeline.foundation.evaluation.retrieval import Protocol
 from pipeline.foundation.evaluation.statistics import Interval, families
 from pipeline.foundation.evaluation.statistics.contrast import (
     in_letters,
@@ -18,6 +19,7 @@ from pipeline.foundation.evaluation.statistics.contrast import (
 )
 from pipeline.foundation.evaluation.statistics.power import OverSeeds
 from pipeline.foundation.evaluation.statistics.significance import Comparison
+from pipeline.foundation.parts.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,12 @@ def test_sums_are_corrected_among_sums_recalls_among_recalls_and_verdicts_follow
     verdicts = [at(found[0], name)["verdict"] for name in STATISTICS[:3]]
     assert verdicts[0] == "higher"
     assert verdicts[2] == "lower"
+
+
+def test_systems_of_one_pool_were_measured_alike() -> None:
+    runs = [[evaluate(np.eye(4), np.arange(4), rules)] for rules in ("all", Protocol("2", folds=2))]
+    with pytest.raises(InputError, match="measure both alike"):
+        together([[(runs[0], runs[0]), (runs[0], runs[1])]], 20, 0)
 
 
 def test_each_side_has_its_own_seeds_means_and_spread(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pipeline.foundation.evaluation.statistics import families
 from pipeline.foundation.evaluation.statistics.significance import benjamini_yekutieli
 
 
@@ -34,3 +35,13 @@ def test_found_are_as_many_as_the_step_up_procedure_finds(rng: np.random.Generat
         assert np.flatnonzero(q <= 0.05).tolist() == np.sort(smallest).tolist()
         numbers.add(number)
     assert len(numbers) > 5
+
+
+def test_at_its_level_a_test_is_found_if_the_others_keep_their_p(rng: np.random.Generator) -> None:
+    for _ in range(20):
+        p = (rng.random(12) ** 4).tolist()
+        corrected = families._by_fdr(p)
+        at = max(range(12), key=p.__getitem__)  # not found in any of them
+        assert corrected[at].p >= 0.05
+        changed = [*p[:at], 0.999 * corrected[at].level, *p[at + 1 :]]
+        assert benjamini_yekutieli(changed)[at] < 0.05

@@ -80,6 +80,21 @@ def test_a_missing_cell_is_missing_and_its_system_has_no_place(pipeline: Any) ->
 
 
 @pytest.mark.usefixtures("hits")
+def test_by_a_metric_whose_least_value_is_best_the_order_is_the_same(pipeline: Any) -> None:
+    board = made(pipeline, "hits", "--metric", "MeanR")
+    task = board["tasks"][0]
+    assert task["less_is_better"]
+    names = [board["systems"][row["system"]]["name"] for row in task["systems"]]
+    by_name = dict(zip(names, task["systems"], strict=True))
+    values = [by_name[name]["value"] for name in QUALITY]
+    assert values == sorted(values)
+    assert [by_name[name]["rank"][0] for name in QUALITY] == [1, 2, 3]
+    assert [by_name[name]["letters"] for name in QUALITY] == ["a", "b", "c"]
+    placed = [board["systems"][row["system"]]["name"] for row in board["over_tasks"]["systems"]]
+    assert placed == ["good", "fair"]
+
+
+@pytest.mark.usefixtures("hits")
 def test_files_of_a_task_are_named_by_pattern_by_commas_and_with_seeds(pipeline: Any) -> None:
     board = made(
         pipeline,

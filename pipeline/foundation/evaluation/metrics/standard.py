@@ -294,7 +294,7 @@ def with_further(
         InputError: For a metric that is no mean over one direction's queries of shares up to 1.
     """
     for metric in metrics:
-        if metric.summed is not None or metric.most != 1 or not metric.is_share:
+        if metric.summed is not None or not metric.is_share:
             raise InputError(
                 f"{metric}: systems are compared by shares of one direction, such as nDCG@10 or MRR, and by "
                 "RSUM; leave it out"
