@@ -55,7 +55,7 @@ def entry(name: str, metrics: Metrics, *, kept: bool = True, **options: Any) -> 
 def found(tree: dict[str, Any], explored: dict[str, Any] | None = None) -> finding.Finding:
     metrics = results.parsed(tree)
     tables = headlines(metrics)
-    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    of_tables = [pairs.pairs(table) for table in tables]
     opening = finding.finding(tables, of_tables, explored or {})
     assert opening
     return opening
@@ -64,7 +64,7 @@ def found(tree: dict[str, Any], explored: dict[str, Any] | None = None) -> findi
 def rendered(tree: dict[str, Any]) -> Any:
     metrics = results.parsed(tree)
     tables = headlines(metrics)
-    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    of_tables = [pairs.pairs(table) for table in tables]
     opening = finding.finding(tables, of_tables, {})
     content: Any = NOTHING | {"finding": opening, "headlines": tables, "pairs": of_tables}
     text = page.render(content)
@@ -133,7 +133,7 @@ def test_a_pair_is_what_compare_says_of_it() -> None:
         tree |= entry(name.removesuffix(", R, BiGRU") if "mine" in name else name, of_system)
     read = results.parsed(tree)
     (table,) = headlines(read)
-    tested = {(pair.b.name, pair.a.name): pair.difference for pair in pairs.pairs(table, read)}
+    tested = {(pair.b.name, pair.a.name): pair.difference for pair in pairs.pairs(table)}
     places = list(combinations(missed, 2))
     assert list(tested) == places
     first = tested[A, B]
@@ -156,7 +156,7 @@ def test_further_pairs_are_tested_as_compare_does_and_say_what_corrects_them() -
     hits = {missed: ImageHits(pack(each, ids, ids)) for missed, each in metrics.items()}
     tree = entry(A, metrics[0]) | entry(B, metrics[5]) | entry(C, metrics[30])
     read = results.parsed(tree)
-    of_table = pairs.pairs(headlines(read)[0], read)
+    of_table = pairs.pairs(headlines(read)[0])
     cases = {
         "all pairs of systems under Results.": (of_table, [(5, 0), (5, 30)]),
         "the 3 pairs of systems under Results; for the one difference here that is not among these, also "
