@@ -81,7 +81,7 @@ class ColumnTests:
     columns: Sequence[TestedColumn]  # of each system
     every_two: "EveryTwo"  # of these systems
 
-    @cached_property
+    @property
     def correction(self) -> "Correction":
         """The corrected p of each of these pairs."""
         return self.every_two.corrected(self.columns[0].statistic)

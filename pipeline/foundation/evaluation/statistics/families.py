@@ -3,7 +3,7 @@ tests over seeds by Holm.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
@@ -154,6 +154,7 @@ class EveryTwo:
     tested: ComparedPairs  # likewise
     samples: int  # how many swaps are drawn
     seed: int  # of the swaps
+    _corrected: dict[Statistic, Correction] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -178,4 +179,7 @@ class EveryTwo:
         """Correct the p of a statistic, in the order of the pairs; those of RSUM are what `pipeline
         compare` prints.
         """
-        return correct([self.tested], [[statistic]], self.samples, self.seed)
+        if statistic not in self._corrected:
+            correction = correct([self.tested], [[statistic]], self.samples, self.seed)
+            self._corrected[statistic] = correction
+        return self._corrected[statistic]

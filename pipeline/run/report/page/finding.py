@@ -156,7 +156,7 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
     nearest = of_first[0]
     family = nearest.difference.family
     if family > 1:
-        correction = f", corrected for {family} pairs"
+        correction = f", corrected for {family:,} pairs"
     if nearest.difference.is_significant:
         return f"{reached}, {_more(nearest)}{correction}){networks}."
     lower = [pair for pair in of_first if pair.difference.is_significant]
@@ -167,7 +167,7 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
         )
     return (
         f"{reached}, {_more(nearest, ', which is not significant')}), and {_more(lower[0], ', which is')}; "
-        f"both p corrected for {family} pairs){networks}."
+        f"both p corrected for {family:,} pairs){networks}."
     )
 
 
