@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks import numbers
-from pipeline.foundation.evaluation.metrics import STATISTICS, evaluate
+from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, evaluate
 from pipeline.foundation.evaluation.retrieval import Floats
 from pipeline.foundation.evaluation.statistics import (
     LEVEL,
-    adjusted,
+    EveryTwo,
     holm,
     image_hits,
     letters,
@@ -163,7 +163,10 @@ def parted_over_images(systems: int, images: int, sets: int) -> float:
             for _ in range(systems)
         ]
         of_systems = [[[FoldHits(each, queries)]] for each in hits]
-        corrected = adjusted(of_systems, SWAPS, number)[:, :, -1]
+        tests = EveryTwo.of(of_systems, SWAPS, number)
+        corrected = np.ones((systems, systems))
+        for pair, of_pair in zip(tests.places, tests.corrected(RSUM).corrected, strict=True):
+            corrected[pair] = of_pair.p
         parted += _parted(corrected, [float(each.sum()) for each in hits])
     return 100 * parted / sets
 

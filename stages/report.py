@@ -129,7 +129,7 @@ def _contents(
 
     explored: dict[str, Any] = {}
     headlines = headline.headlines(metrics)
-    pairs_of_headlines = [pairs.pairs(of_test_set, metrics) for of_test_set in headlines]
+    pairs_of_headlines = [pairs.pairs(of_test_set) for of_test_set in headlines]
     first_shown = _first_shown(headlines, shown)
     if first_shown:
         galleries = scored_systems.galleries(paths, settings, shown, images, truth)

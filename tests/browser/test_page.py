@@ -171,7 +171,7 @@ def test_the_table_is_sorted_by_a_click_or_a_key(open_page: Callable[..., Any]) 
     assert [float(text) for text in column(page, 2)] == sorted(sums)
     assert heading.get_attribute("aria-sort") == "ascending"
     page.locator("#results-1-table thead button", has_text=re.compile("^R@1$")).last.click()
-    recalls = [float(text) for text in column(page, 7)]
+    recalls = [float(text) for text in column(page, 8)]
     assert recalls == sorted(recalls, reverse=True)
     assert page.locator("#results-1-table th[aria-sort]").count() == 1
     page.locator("#results-1-table thead button", has_text="System").click()
@@ -188,10 +188,10 @@ def test_columns_are_chosen(open_page: Callable[..., Any]) -> None:
         text.split()[0]
         for text in page.locator("#results-1-table thead th:visible").all_inner_texts()
     ]
-    assert shown == ["System", "RSUM", "Letters", "Caption", "R@1", "R@10"]
+    assert shown == ["System", "RSUM", "Rank", "Letters", "Caption", "R@1", "R@10"]
     assert (
         page.locator("#results-1-table tbody tr >> nth=0").locator("th:visible, td:visible").count()
-        == 5
+        == 6
     )
     for part in ("intervals", "letters"):
         note = page.locator(f"#results [data-about$={part}]")
@@ -199,6 +199,7 @@ def test_columns_are_chosen(open_page: Callable[..., Any]) -> None:
         page.uncheck(f"form.controls [data-part={part}]")
         assert not note.is_visible()
     assert page.locator("#results-1-table .interval:visible").count() == 0
+    assert page.locator("#results-1-table [data-of=letters]:visible").count() == 0
 
 
 def test_the_table_is_copied(open_page: Callable[..., Any]) -> None:
@@ -213,7 +214,8 @@ def test_the_table_is_copied(open_page: Callable[..., Any]) -> None:
     page.click("text=Copy as CSV")
     head, *rows = csv.reader(page.evaluate("window.copied").splitlines())
     assert [row[head.index("RSUM")] for row in rows] == column(page, 2)
-    assert [row[head.index("Letters")] for row in rows] == column(page, 3)
+    assert [row[head.index("Rank")] for row in rows] == column(page, 3)
+    assert [row[head.index("Letters")] for row in rows] == column(page, 4)
     assert "all systems" in page.inner_text("form.controls [role=status]")
 
 
@@ -230,6 +232,7 @@ def test_the_difference_of_two_chosen_systems_is_read_both_ways(
     form.locator("[data-side=a]").select_option(index=0)
     assert said.inner_text() == "Choose two different systems."
     form.locator("[data-side=b]").select_option(index=1)
+    assert "; corrected for all 10 pairs (step-down maxT): p\u00a0" in said.inner_text()
     flip = str.maketrans("+−", "−+")
     assert said.inner_text().startswith(
         f"RSUM, B − A: {value.translate(flip)} [{high.translate(flip)}, {low.translate(flip)}], p\u00a0"

@@ -7,15 +7,15 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-import invented_facts
 import numpy as np
 import pytest
-from invented import built, headlines, system
+from invented import built, headlines, see_queries, system
 
 from pipeline.foundation.evaluation.metrics import RSUM, evaluate
 from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.tables import bold, latex
+from pipeline.judge.tables.compared import RANKS_BRIEFLY
 from pipeline.judge.tables.table import Panel, TableRequest
 
 SMALL = {"region": "pyramid36-small"}
@@ -37,12 +37,6 @@ def row(
     if kept:
         entry["image_hits"] = {"all": pack(found, np.arange(images), np.arange(images))}
     return {name: entry}
-
-
-def see_queries(entry: dict[str, Any]) -> None:
-    """Make an entry that of a system which has seen the queries."""
-    record = entry["record"]
-    record["facts"] = invented_facts.rescored(record["facts"], "csls", "test").recorded()
 
 
 def shown(found: dict[str, Any], table: str = "vse2ad_table3") -> Panel:
@@ -193,11 +187,11 @@ def test_letters_group_the_rows_of_tables_and_of_the_page() -> None:
     (headline,) = headlines(three())
     assert {each.numbers[RSUM].text: each.letters for each in headline.rows} == letters
     assert headline.notes[-1].text.startswith("Letters: ")
-    assert [each.cells[1].text for each in headline.table.panels[0].groups[0].rows] == [
-        "a",
-        "a",
-        "b",
-    ]
+    of_copies = []
+    for each in headline.table.panels[0].groups[0].rows:
+        of_copies.append([cell.text for cell in each.cells[1:3]])
+    assert of_copies == [["1–2", "a"], ["1–2", "a"], ["3", "b"]]
+    assert headline.notes[-1].text.endswith(RANKS_BRIEFLY)
     assert not any("Letters" in note.text for note in shown(three()).notes)
 
 
@@ -205,7 +199,7 @@ def test_rows_that_cannot_be_tested_have_no_letters() -> None:
     found = three() | row(NAMES[2], THREE[2], kept=False)
     (panel,) = built("vse2ad_table3", found, TableRequest(rows="measured", letters=True)).panels
     assert not any("Letters" in note.text for note in panel.notes)
-    assert not any(each.letters for each in headlines(found)[0].rows)
+    assert not any(each.letters + each.rank for each in headlines(found)[0].rows)
 
 
 def test_a_row_that_does_not_compete_is_not_bold_on_the_page_either() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import html5lib
 import numpy as np
 import pytest
-from invented import system
+from invented import see_queries, system
 
 from pipeline.foundation.evaluation.metrics import RSUM, Metrics, evaluate
 from pipeline.foundation.evaluation.statistics import ImageHits, compare, contrast, pack
@@ -55,7 +55,7 @@ def entry(name: str, metrics: Metrics, *, kept: bool = True, **options: Any) -> 
 def found(tree: dict[str, Any], explored: dict[str, Any] | None = None) -> finding.Finding:
     metrics = results.parsed(tree)
     tables = headlines(metrics)
-    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    of_tables = [pairs.pairs(table) for table in tables]
     opening = finding.finding(tables, of_tables, explored or {})
     assert opening
     return opening
@@ -64,7 +64,7 @@ def found(tree: dict[str, Any], explored: dict[str, Any] | None = None) -> findi
 def rendered(tree: dict[str, Any]) -> Any:
     metrics = results.parsed(tree)
     tables = headlines(metrics)
-    of_tables = [pairs.pairs(table, metrics) for table in tables]
+    of_tables = [pairs.pairs(table) for table in tables]
     opening = finding.finding(tables, of_tables, {})
     content: Any = NOTHING | {"finding": opening, "headlines": tables, "pairs": of_tables}
     text = page.render(content)
@@ -133,7 +133,7 @@ def test_a_pair_is_what_compare_says_of_it() -> None:
         tree |= entry(name.removesuffix(", R, BiGRU") if "mine" in name else name, of_system)
     read = results.parsed(tree)
     (table,) = headlines(read)
-    tested = {(pair.b.name, pair.a.name): pair.difference for pair in pairs.pairs(table, read)}
+    tested = {(pair.b.name, pair.a.name): pair.difference for pair in pairs.pairs(table)}
     places = list(combinations(missed, 2))
     assert list(tested) == places
     first = tested[A, B]
@@ -156,7 +156,7 @@ def test_further_pairs_are_tested_as_compare_does_and_say_what_corrects_them() -
     hits = {missed: ImageHits(pack(each, ids, ids)) for missed, each in metrics.items()}
     tree = entry(A, metrics[0]) | entry(B, metrics[5]) | entry(C, metrics[30])
     read = results.parsed(tree)
-    of_table = pairs.pairs(headlines(read)[0], read)
+    of_table = pairs.pairs(headlines(read)[0])
     cases = {
         "all pairs of systems under Results.": (of_table, [(5, 0), (5, 30)]),
         "the 3 pairs of systems under Results; for the one difference here that is not among these, also "
@@ -214,19 +214,76 @@ def test_systems_of_several_seeds_are_compared_over_seeds() -> None:
 
 
 def test_pairs_of_many_systems_are_those_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pairs are corrected together, as the letters are. That of the first two, which differ on
+    six images in one direction, has p of 2 / 2^6 by itself; with the others it is not significant.
+    """
     for module in (pairs, finding):
-        monkeypatch.setattr(module, "MOST", 4)
+        monkeypatch.setattr(module, "MOST", 3)
+    missed = (0, 6, 7, 8, 9, 40)
     tree: dict[str, Any] = {}
-    for missed in range(6):
-        tree |= entry(f"mine{missed}", ranked(missed))
+    for number in missed:
+        tree |= entry(f"mine{number}", ranked(number, first=number % 10))
     opening = found(tree)
     assert opening.differences
-    assert [pair.a.name.split(",")[0] for pair in opening.differences.pairs] == [
-        f"mine{missed}" for missed in range(1, 4)
-    ]
-    tree_of_page = rendered(tree)
-    assert len(tree_of_page.findall(".//table[@id='results-1-pairs']/tbody/tr")) == 6
-    assert len(tree_of_page.findall(".//table[@id='results-1-table']/tbody/tr")) == 6
+    names_of_a = [pair.a.name.split(",")[0] for pair in opening.differences.pairs]
+    assert names_of_a == ["mine6", "mine7"]
+    assert opening.differences.family == 15
+    assert "both p corrected for 15 pairs" in opening.sentence
+    assert opening.differences.pairs[0].difference.tested.p < 0.05
+    (table,) = headlines(results.parsed(tree))
+    of_all = pairs.pairs(table)
+    assert len(of_all) == 15
+    for pair in of_all:
+        shares_a_letter = bool({*pair.a.letters} & {*pair.b.letters})
+        assert pair.difference.is_significant != shares_a_letter
+    document = rendered(tree)
+    (shown,) = document.findall(".//table[@id='results-1-pairs']")
+    assert len(shown.findall("tbody/tr")) == 3
+    assert len(document.findall(".//table[@id='results-1-table']/tbody/tr")) == 6
+    assert shown.get("data-corrected-for") == "all 15 pairs (step-down maxT)"
+    assert (
+        "corrected for all 15 pairs (step-down maxT); shown are those of the 3 systems with the largest RSUM"
+    ) in " ".join("".join(document.itertext()).split())
+
+
+def test_further_pairs_are_corrected_for_those_that_are_not_shown_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pairs, "MOST", 2)
+    tree = entry(A, ranked(0)) | entry(B, ranked(5)) | entry(C, ranked(30))
+    (table,) = headlines(results.parsed(tree))
+    ids = np.arange(IMAGES)
+    hits = {missed: ImageHits(pack(ranked(missed), ids, ids)) for missed in (5, 9, 30)}
+    of_table, other = pairs.further(pairs.pairs(table), [(hits[30], hits[5]), (hits[9], hits[5])])
+    assert of_table.is_of_table
+    assert of_table.family == 3
+    assert other.family == 4
+
+
+def test_rows_of_equal_hits_are_one_system_in_pairs_and_share_their_ranks() -> None:
+    tree = entry(A, ranked(0)) | entry(B, ranked(30)) | entry(C, ranked(30))
+    (table,) = headlines(results.parsed(tree))
+    assert {row.name: row.rank for row in table.rows} == {A: "1", B: "2–3", C: "2–3"}
+    better, _, equal = (pair.difference for pair in pairs.pairs(table))
+    assert better.corrected.p == better.tested.p
+    assert equal.row["difference"] == 0
+    assert not equal.is_significant
+    text = " ".join("".join(rendered(tree).itertext()).split())
+    assert "Adj. p: the same, for one pair; systems of equal hits count as one." in text
+
+
+def test_pairs_of_systems_that_never_are_bold_have_the_swaps_of_the_letters() -> None:
+    """A least p of 1/1,001, although no system that competes has a single run."""
+    tree: dict[str, Any] = {}
+    for missed in range(8):
+        tree |= entry(f"mine{missed}", ranked(missed))
+    for of_system in tree.values():
+        see_queries(of_system)
+    (table,) = headlines(results.parsed(tree))
+    assert not any(row.competes for row in table.rows)
+    of_pairs = pairs.pairs(table)
+    assert len(of_pairs) == 28
+    assert {pair.difference.tested.resolution for pair in of_pairs} == {1 / 1001}
 
 
 def explored(names: list[str], ranks: list[list[float]]) -> dict[str, Any]:

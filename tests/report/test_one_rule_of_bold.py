@@ -25,7 +25,7 @@ from pipeline.foundation.evaluation.statistics import ImageHits, pack
 from pipeline.judge.tables import latex, markdown
 from pipeline.judge.tables.bold import PUBLISHED, Contender
 from pipeline.judge.tables.evaluated import Series
-from pipeline.judge.tables.table import TableRequest, TableRow
+from pipeline.judge.tables.table import TableRequest, TableRow, from_to
 from pipeline.run.report import rows as rows_of_papers
 
 IMAGES = 40
@@ -317,15 +317,20 @@ def test_letters_say_of_rsum_what_bold_says(
     found: dict[str, Any], rule: Marked, files: list[str], pipeline: Any
 ) -> None:
     """A row is bold exactly if it shares a letter with the best, unless all do; also by the letters
-    of `compare`.
+    of `compare`, whose ranks are the page's where all are tested alike.
     """
     (headline,) = headlines(found)
     of_page = {row.systems[0].removesuffix(END): row.letters for row in headline.rows}
+    ranks_of_page = {row.systems[0].removesuffix(END): row.rank for row in headline.rows}
     _, out, _ = pipeline("compare", *files, "--captions-per-image", "2", "--json")
     of_compare = {}
+    ranks_of_compare = {}
     for pair in json.loads(out):
         for side, (name,) in pair["systems"].items():
             of_compare[name] = pair["letters"][side]
+            ranks_of_compare[name] = from_to(pair["ranks"][side])
+    assert ranks_of_page == ranks_of_compare
+    assert len(set(ranks_of_page.values())) > 1
     for letters in (of_page, of_compare):
         of_best = set(letters[headline.ranked[0].systems[0].removesuffix(END)])
         shared = {NAMES.index(name) for name, of_row in letters.items() if of_best & set(of_row)}

@@ -208,11 +208,14 @@ def test_numbers_and_intervals_are_those_of_the_metrics(reported: Any, evaluated
         for way in ("i2t", "t2i")
         for k in ("R@1", "R@5", "R@10")
     ]
+    assert cells.pop(1) == "1–4"  # rank
     assert cells.pop(1) == "a"  # letters
     assert cells == [
         "{:.1f} [{:.1f}, {:.1f}]".format(value, *interval) for value, interval in wanted
     ]
-    letters = [row.findall("h:td", NAMESPACE)[1].text for row in rows.values()]
+    ranks = [row.findall("h:td", NAMESPACE)[1].text for row in rows.values()]
+    assert ranks == ["1–4"] * 4 + ["5"]
+    letters = [row.findall("h:td", NAMESPACE)[2].text for row in rows.values()]
     assert letters == ["a"] * 4 + ["b"]  # all six images are better by the first system
     assert rows.keys() == {
         "VSE+2AD, R, BiGRU",
@@ -295,9 +298,11 @@ def test_the_table_is_copied_as_latex_and_csv(reported: Any) -> None:
     )
     assert source.count(r"\begin{tabular}") == 1
     head, *rows = csv.reader(table.splitlines())
-    assert head[2:6] == ["System", "Letters", "RSUM", "image → caption R@1"]
+    assert head[2:7] == ["System", "Rank", "Letters", "RSUM", "image → caption R@1"]
     assert len(rows) == 5
-    assert all(row[4] in source for row in rows)
+    assert [row[3] for row in rows] == ["1–4"] * 4 + ["5"]
+    assert source.count("1\\textendash{}4") == 4
+    assert all(row[5] in source for row in rows)
 
 
 def test_ranks_and_candidates_are_those_of_the_scores(run: Any, tmp_path: Path) -> None:
@@ -499,8 +504,9 @@ def test_one_pair_has_one_test_on_the_whole_page(reported: Any) -> None:
     assert (shared, len(others)) == (3, 2)
     assert all(corrected >= p for p, corrected in others)
     said = " ".join("".join(members.itertext()).split())
+    # Of five systems, two have equal hits.
     assert (
-        "corrected for the 10 pairs of systems under Results; for the 2 differences here that are not "
+        "corrected for the 6 pairs of systems under Results; for the 2 differences here that are not "
         "among these, also for one another." in said
     )
     assert "Would suffice: with so many images" in said

@@ -1,20 +1,25 @@
 """The one rule of bold: which numbers of a column are bold, and how a caption says so.
 
 Bold are the best, and every system that a paired test does not find significantly worse; none where
-that is all of them, and where there is one row. Letters are of the same tests.
+that is all of them, and where there is one row. Letters and ranks are of the same tests.
 """
 
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import combinations
+from functools import cached_property
 from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 # Tests are imported where a column is tested: most commands print one system.
 from pipeline.foundation.evaluation import statistics
 from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
-from pipeline.foundation.evaluation.retrieval.ranks import Floats
 from pipeline.foundation.evaluation.statistics import ImageHits
+
+if TYPE_CHECKING:
+    from pipeline.foundation.evaluation.statistics.families import Correction, EveryTwo
 
 # The least number of random swaps of a test, as `evaluate.resamples` is by default.
 SWAPS = 1000
@@ -73,8 +78,28 @@ class ColumnTests:
     """The tests of every two systems of one column."""
 
     systems: Mapping[int, int]  # row -> its system; rows of equal hits are one system
-    numbers: Sequence[float]  # of each system, unrounded
-    differ: Set[tuple[int, int]]  # the systems a < b of every two that differ significantly
+    columns: Sequence[TestedColumn]  # of each system
+    every_two: "EveryTwo"  # of these systems
+
+    @property
+    def correction(self) -> "Correction":
+        """The corrected p of each of these pairs."""
+        return self.every_two.corrected(self.columns[0].statistic)
+
+    @cached_property
+    def numbers(self) -> Sequence[float]:
+        """The number of each system, unrounded."""
+        statistic = STATISTICS.index(self.columns[0].statistic)
+        numbers = []
+        for column in self.columns:
+            numbers.append(fmean(float(run.statistics[statistic]) for run in column.runs))
+        return numbers
+
+    @cached_property
+    def differ(self) -> Set[tuple[int, int]]:
+        """The systems a < b of every two that differ significantly."""
+        tests = zip(self.every_two.places, self.correction.corrected, strict=True)
+        return {pair for pair, corrected in tests if corrected.p < statistics.LEVEL}
 
     def not_worse(self, rows: Collection[int]) -> set[int]:
         """The best of these rows, and those that are not significantly worse."""
@@ -87,6 +112,21 @@ class ColumnTests:
         of_systems = statistics.letters(self.numbers, self.differ)
         return {row: of_systems[system] for row, system in self.systems.items()}
 
+    def ranks(self) -> dict[int, tuple[int, int]]:
+        """The best and the worst rank of each row; rows of equal hits share theirs."""
+        adjusted = np.ones((len(self.columns), len(self.columns)))
+        for (first, second), corrected in zip(
+            self.every_two.places, self.correction.corrected, strict=True
+        ):
+            adjusted[[first, second], [second, first]] = corrected.p
+        of_rows = list(self.systems.values())
+        numbers = np.array(self.numbers)[of_rows]
+        found = statistics.rank_intervals(
+            numbers - numbers[:, None], adjusted[np.ix_(of_rows, of_rows)]
+        )
+        ranks = zip(found.best.tolist(), found.worst.tolist(), strict=True)
+        return dict(zip(self.systems, ranks, strict=True))
+
 
 class Emphasis:
     """The bold numbers of one panel.
@@ -98,7 +138,7 @@ class Emphasis:
     """
 
     def __init__(self) -> None:
-        self._adjusted: dict[tuple[bool, tuple[tuple[str, ...], ...]], Floats] = {}
+        self._every_two: dict[tuple[bool, tuple[tuple[str, ...], ...]], EveryTwo] = {}
         # How columns were tested, in words.
         self._tests_used: set[str] = set()
         # Whether columns with bold numbers were tested.
@@ -119,7 +159,7 @@ class Emphasis:
         """
         if len(numbers) < 2:
             return set()
-        tests = self._tests(tested)
+        tests = self.tests(tested)
         is_tested = tests is not None and numbers.keys() <= tests.systems.keys()
         if tests is not None and is_tested:
             bold_rows = tests.not_worse(numbers)
@@ -136,12 +176,12 @@ class Emphasis:
 
     def letters(self, tested: Mapping[int, TestedColumn | None]) -> dict[int, str]:
         """The letters of a column's rows; {} where not all of them can be tested."""
-        tests = self._tests(tested)
+        tests = self.tests(tested)
         if tests is None or len(tests.systems) < len(tested):
             return {}
         return tests.letters()
 
-    def _tests(self, tested: Mapping[int, TestedColumn | None]) -> ColumnTests | None:
+    def tests(self, tested: Mapping[int, TestedColumn | None]) -> ColumnTests | None:
         """The tests of the rows of a column that can be tested; None for fewer than two, or if
         their queries are not the same.
         """
@@ -154,24 +194,18 @@ class Emphasis:
         distinct = {column.key: column for column in testable.values()}
         order = list(distinct)
         systems = {row: order.index(column.key) for row, column in testable.items()}
-        statistic = STATISTICS.index(next(iter(testable.values())).statistic)
-        numbers = []
-        for column in distinct.values():
-            numbers.append(fmean(float(run.statistics[statistic]) for run in column.runs))
-        pairs = list(combinations(range(len(distinct)), 2))
-        differ = set()
-        if pairs:
-            over_seeds = all(len(each.runs) > 1 for each in testable.values() if each.competes)
-            corrected = self._of(distinct, over_seeds)[:, :, statistic]
-            differ = {pair for pair in pairs if corrected[pair] < statistics.LEVEL}
-        return ColumnTests(systems, numbers, differ)
+        columns = list(distinct.values())
+        over_seeds = all(len(each.runs) > 1 for each in testable.values() if each.competes)
+        return ColumnTests(systems, columns, self._of(distinct, over_seeds))
 
-    def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], over_seeds: bool) -> Floats:
-        """The corrected p of every two systems."""
+    def _of(self, systems: Mapping[tuple[str, ...], TestedColumn], over_seeds: bool) -> "EveryTwo":
+        """The tests of every two systems."""
         key = (over_seeds, tuple(systems))
-        if key not in self._adjusted:
+        if key not in self._every_two:
             runs = [[run.folds for run in system.runs] for system in systems.values()]
-            self._adjusted[key] = statistics.adjusted(runs, SWAPS, over_seeds=over_seeds)
+            self._every_two[key] = statistics.EveryTwo.of(runs, SWAPS, over_seeds=over_seeds)
+        if len(systems) < 2:
+            return self._every_two[key]
         have_seeds = [len(system.runs) > 1 for system in systems.values()]
         if not any(have_seeds):
             self._tests_used.add(OVER_IMAGES)
@@ -181,7 +215,7 @@ class Emphasis:
             self._tests_used.add(OVER_SEEDS)
         else:
             self._tests_used.add(WITH_SINGLE_RUNS)
-        return self._adjusted[key]
+        return self._every_two[key]
 
     @property
     def _test(self) -> str:

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from pipeline.foundation.evaluation.metrics import STATISTICS
+from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.metrics.standard import Metrics, evaluate
 from pipeline.foundation.evaluation.statistics import all_pairs as rules, contrast
@@ -18,7 +18,7 @@ from pipeline.foundation.evaluation.statistics.all_pairs import (
     step_down,
     triples,
 )
-from pipeline.foundation.evaluation.statistics.families import adjusted
+from pipeline.foundation.evaluation.statistics.families import EveryTwo
 from pipeline.foundation.evaluation.statistics.significance import hits_of
 
 PAIRS = list(combinations(range(3), 2))
@@ -223,6 +223,7 @@ def test_bold_and_letters_decide_as_compare_does() -> None:
         places = list(combinations(range(count), 2))
         pairs = [(systems[first], systems[second]) for first, second in places]
         (contrasts,) = contrast.together([pairs], 199, 0)
-        found = adjusted([hits_of(system) for system in systems[:count]], 199)
-        for (first, second), of_pair in zip(places, contrasts, strict=True):
-            assert found[first, second, -1] == of_pair["RSUM"]["adjusted"]
+        tests = EveryTwo.of([hits_of(system) for system in systems[:count]], 199)
+        assert tests.places == places
+        for found, of_pair in zip(tests.corrected(RSUM).corrected, contrasts, strict=True):
+            assert found.p == of_pair["RSUM"]["adjusted"]

@@ -16,7 +16,7 @@ from sorting import noisy_pairs
 from pipeline.foundation.evaluation.metrics import STATISTICS, Metrics, evaluate
 from pipeline.foundation.evaluation.retrieval import Embeddings, Protocol, consecutive_captions
 from pipeline.foundation.evaluation.statistics import (
-    adjusted,
+    EveryTwo,
     compare,
     contrast,
     deviations,
@@ -167,20 +167,21 @@ def test_corrected_p_of_every_two_are_a_family_of_each_statistic(over_seeds: boo
             found = rng.normal(size=(50, 6, 5)) + better > 0
             runs.append([FoldHits(found.sum(2).astype(float), np.full((50, 2), 5))])
         systems.append(runs)
-    found = adjusted(systems, 2000, over_seeds=over_seeds)
+    found = EveryTwo.of(systems, 2000, over_seeds=over_seeds)
     places = [*combinations(range(3), 2)]
     pairs = [(systems[first], systems[second]) for first, second in places]
     tests = ComparedPairs.of(pairs, 2000, 0, over_seeds).tests
-    for at, name in enumerate(STATISTICS):
+    assert found.places == places
+    for name in STATISTICS:
         own = [of_pair[name].p for of_pair in tests]
-        of_statistic = [float(found[place][at]) for place in places]
-        assert of_statistic == [found[place[::-1]][at] for place in places]
+        of_statistic = [each.p for each in found.corrected(name).corrected]
         if over_seeds:
             assert of_statistic == holm(own)
         else:
             assert max(np.subtract(of_statistic, holm(own))) < 0.05
             assert max(np.subtract(own, of_statistic)) < 0.05
-    assert found[0, 2, -1] < 0.05 < found[0, 1, -1]
+    of_sum = dict(zip(places, of_statistic, strict=True))
+    assert of_sum[0, 2] < 0.05 < of_sum[0, 1]
 
 
 def test_a_direction_without_queries_does_not_differ() -> None:

@@ -3,13 +3,13 @@ tests over seeds by Holm.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.foundation.evaluation.metrics.base import STATISTICS, Statistic
+from pipeline.foundation.evaluation.metrics.base import Statistic
 from pipeline.foundation.evaluation.retrieval import Floats
 from pipeline.foundation.evaluation.statistics import image_hits
 from pipeline.foundation.evaluation.statistics.all_pairs import (
@@ -146,29 +146,40 @@ def _by_fdr(chances: Sequence[float]) -> list[Corrected]:
     return [Corrected(each, level) for each in q]
 
 
-def adjusted(
-    systems: Sequence[Hits], samples: int, seed: int = 0, over_seeds: bool = True
-) -> Floats:
-    """The corrected p of every two of M systems, each statistic by itself: float64 [M, M, 7]; those
-    of RSUM are what `pipeline compare` prints.
+@dataclass(frozen=True)
+class EveryTwo:
+    """Every two of several systems on the same images, tested, and corrected for each other."""
 
-    Args:
-        systems: The hits of each system's runs.
-        samples: The least number of swaps of a test over images.
-        seed: Of the swaps.
-        over_seeds: Whether two systems with several seeds are tested over seeds and images.
-    """
-    found = np.ones((len(systems), len(systems), len(STATISTICS)))
-    places = list(combinations(range(len(systems)), 2))
-    if not places:
-        return found
-    have_seeds = [len(runs) > 1 for runs in systems]
-    if over_seeds and sum(have_seeds) > 1:
-        samples = enough_samples(samples, len(places))
-    pairs = [(systems[first], systems[second]) for first, second in places]
-    tested = ComparedPairs.of(pairs, samples, seed, over_seeds)
-    for at, name in enumerate(STATISTICS):
-        family = correct([tested], [[name]], samples, seed)
-        for (first, second), each in zip(places, family.corrected, strict=True):
-            found[[first, second], [second, first], at] = each.p
-    return found
+    places: Sequence[tuple[int, int]]  # of each pair's two systems, the first before the second
+    tested: ComparedPairs  # likewise
+    samples: int  # how many swaps are drawn
+    seed: int  # of the swaps
+    _corrected: dict[Statistic, Correction] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls, systems: Sequence[Hits], samples: int, seed: int = 0, over_seeds: bool = True
+    ) -> "EveryTwo":
+        """Test them.
+
+        Args:
+            systems: The hits of each system's runs.
+            samples: The least number of swaps of a test over images.
+            seed: Of the swaps.
+            over_seeds: Whether two systems with several seeds are tested over seeds and images.
+        """
+        places = list(combinations(range(len(systems)), 2))
+        have_seeds = [len(runs) > 1 for runs in systems]
+        if over_seeds and sum(have_seeds) > 1:
+            samples = enough_samples(samples, len(places))
+        pairs = [(systems[first], systems[second]) for first, second in places]
+        return cls(places, ComparedPairs.of(pairs, samples, seed, over_seeds), samples, seed)
+
+    def corrected(self, statistic: Statistic) -> Correction:
+        """Correct the p of a statistic, in the order of the pairs; those of RSUM are what `pipeline
+        compare` prints.
+        """
+        if statistic not in self._corrected:
+            correction = correct([self.tested], [[statistic]], self.samples, self.seed)
+            self._corrected[statistic] = correction
+        return self._corrected[statistic]

@@ -110,10 +110,10 @@ def finding(
     headline = headlines[0]
     rows = headline.ranked[:MOST]
     first, *others = rows
-    of_first = [pair for pair in pairs_of_headlines[0] if pair.b is first]
+    of_first = [pair for pair in pairs_of_headlines[0] if pair.b is first and pair.is_shown]
     differences = None
     if of_first:
-        differences = Differences(first.name, of_first, len(pairs_of_headlines[0]))
+        differences = Differences(first.name, of_first, of_first[0].difference.family)
     query = _query([*others[:1], first], explored)
     recalls = None
     if not differences or not query:
@@ -153,9 +153,10 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
             f"{networks}."
         )
     correction = ""
-    if len(pairs) > 1:
-        correction = f", corrected for {len(pairs)} pairs"
     nearest = of_first[0]
+    family = nearest.difference.family
+    if family > 1:
+        correction = f", corrected for {family:,} pairs"
     if nearest.difference.is_significant:
         return f"{reached}, {_more(nearest)}{correction}){networks}."
     lower = [pair for pair in of_first if pair.difference.is_significant]
@@ -166,7 +167,7 @@ def _sentence(headline: Headline, pairs: Sequence[Pair], where: str) -> str:
         )
     return (
         f"{reached}, {_more(nearest, ', which is not significant')}), and {_more(lower[0], ', which is')}; "
-        f"both p corrected for {len(pairs)} pairs){networks}."
+        f"both p corrected for {family:,} pairs){networks}."
     )
 
 

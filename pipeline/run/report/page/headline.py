@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pipeline.foundation.evaluation.metrics import RSUM, STATISTICS, Statistic
 from pipeline.foundation.evaluation.metrics.base import TASKS, at
 from pipeline.judge.tables import comma_separated, latex
-from pipeline.judge.tables.bold import NEVER_BOLD, Emphasis, TestedColumn
+from pipeline.judge.tables.bold import NEVER_BOLD, ColumnTests, Emphasis, TestedColumn
+from pipeline.judge.tables.compared import RANKS_BRIEFLY
 from pipeline.judge.tables.table import (
     Cell,
     Column,
@@ -19,6 +20,7 @@ from pipeline.judge.tables.table import (
     RowGroup,
     Table,
     TableRow,
+    from_to,
     rounded,
 )
 from pipeline.run.provenance.results import Result
@@ -51,13 +53,15 @@ class HeadlineRow:
     ends: tuple[float, float]
     stand_ins: Sequence[str]  # networks that are not the papers'
     untrained: Sequence[str]  # the features that untrained networks made
-    # Of its RSUM: rows that share one do not differ significantly; "" without tests.
-    letters: str
     competes: bool  # whether its numbers may be bold
     # Language -> mR with captions in it alone, {} where captions are in one language.
     languages: Mapping[str, Cell]
     # What a paper prints of the same system on this test set, {} for nothing.
     published: Mapping[Statistic, Cell]
+    # Of its RSUM: rows that share one do not differ significantly; "" without tests.
+    letters: str = ""
+    # Likewise the best and the worst rank, "1–3".
+    rank: str = ""
 
     @property
     def by(self) -> str:
@@ -88,6 +92,7 @@ class Headline:
     notes: Sequence[Note]  # what is bold
     # On the rows, as the tables have them; the page says these in words of its own.
     remarks: Sequence[Note]
+    tests: ColumnTests | None  # of RSUM, by the places of the rows; None without tests
 
     @property
     def data(self) -> str:
@@ -109,9 +114,14 @@ class Headline:
         return f"{self.data[:1].upper()}{self.data[1:]}: {self.what}"
 
     @property
+    def order(self) -> list[int]:
+        """The places of the rows by RSUM, the largest first."""
+        return sorted(range(len(self.rows)), key=lambda place: -(self.rows[place].rsum.number or 0))
+
+    @property
     def ranked(self) -> list[HeadlineRow]:
         """The rows by RSUM, the largest first."""
-        return sorted(self.rows, key=lambda row: -(row.rsum.number or 0))
+        return [self.rows[place] for place in self.order]
 
     @property
     def is_sorted(self) -> bool:
@@ -155,7 +165,7 @@ class Headline:
         lettered = any(row.letters for row in self.rows)
         columns = [Column("System", kind="text")]
         if lettered:
-            columns.append(Column("Letters", kind="text"))
+            columns += [Column("Rank", kind="text"), Column("Letters", kind="text")]
         for column in COLUMNS:
             headings_above = (TASKS[column.direction],) if column.direction else ()
             columns.append(Column(column.metric, headings_above, key=("", column)))
@@ -165,7 +175,7 @@ class Headline:
             label = ", ".join(filter(None, (row.name, row.by)))
             cells = [Cell(label, marks=marks)]
             if lettered:
-                cells.append(Cell(row.letters))
+                cells += [Cell(row.rank), Cell(row.letters)]
             cells += [replace(row.numbers[column], interval=None) for column in COLUMNS]
             rows.append(TableRow(tuple(cells), tuple(row.systems)))
         panel = Panel(
@@ -231,17 +241,25 @@ def _headline(systems: Sequence[MeasuredSystem], metrics: Mapping[str, Result]) 
         means = {index: rounded(system.mean(column)) for index, system in competing.items()}
         for index in emphasis.bold(means, _tested(systems, column)):
             bold[index].add(column)
-    letters = emphasis.letters(_tested(systems, RSUM))
+    of_sums = _tested(systems, RSUM)
+    tests = emphasis.tests(of_sums)
+    letters = emphasis.letters(of_sums)
+    ranks: Mapping[int, tuple[int, int]] = {}
+    if tests is not None and letters:
+        ranks = tests.ranks()
     sentences = [emphasis.said()]
     if len(competing) < len(systems):
         sentences.append(NEVER_BOLD)
     if letters:
-        sentences.append(emphasis.lettered())
+        sentences.append(f"{emphasis.lettered()} {RANKS_BRIEFLY}")
     rows = []
     for index, system in enumerate(systems):
-        rows.append(_row(system, metrics, bold[index], letters.get(index, "")))
+        row = _row(system, metrics, bold[index])
+        if index in ranks:
+            row = replace(row, letters=letters[index], rank=from_to(ranks[index]))
+        rows.append(row)
     notes = [Note(sentence) for sentence in sentences if sentence]
-    return Headline(systems[0].origin, rows, notes, remarks(systems))
+    return Headline(systems[0].origin, rows, notes, remarks(systems), tests)
 
 
 def _tested(systems: Sequence[MeasuredSystem], column: Statistic) -> dict[int, TestedColumn | None]:
@@ -256,7 +274,7 @@ def _tested(systems: Sequence[MeasuredSystem], column: Statistic) -> dict[int, T
 
 
 def _row(
-    system: MeasuredSystem, metrics: Mapping[str, Result], bold: Set[Statistic], letters: str
+    system: MeasuredSystem, metrics: Mapping[str, Result], bold: Set[Statistic]
 ) -> HeadlineRow:
     origin = system.origin
     numbers = {}
@@ -281,7 +299,6 @@ def _row(
         ends=_ends(system, metrics),
         stand_ins=names.stand_ins(system.members),
         untrained=origin.untrained,
-        letters=letters,
         competes=origin.competes,
         languages=languages,
         published=_published(system),

@@ -19,10 +19,10 @@ function differenceOf(table, a, b) {
     const { a: lower, b: higher } = row.dataset;
     const forwards = has(lower, a) && has(higher, b);
     if (!forwards && !(has(lower, b) && has(higher, a))) continue;
-    const [, , difference, p, holm] = [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
+    const [, , difference, p, adjusted] = [...row.cells].map((cell) => cell.textContent.replace(/\s+/g, " ").trim());
     const shown = (chance) => `p ${chance.startsWith("<") ? "" : "= "}${chance}`.replaceAll(" ", "\u00a0");
-    const pairs = table.tBodies[0].rows.length;
-    const corrected = pairs > 1 ? `; corrected for all ${pairs} pairs (Holm): ${shown(holm)}` : "";
+    const { correctedFor } = table.dataset;
+    const corrected = correctedFor ? `; corrected for ${correctedFor}: ${shown(adjusted)}` : "";
     const seeds = `${lower}${higher}`.includes(",") ? " over all seeds" : "";
     return `RSUM${seeds}, B − A: ${forwards ? difference : turned(difference)}, ${shown(p)}${corrected}`;
   }

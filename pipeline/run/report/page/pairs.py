@@ -2,25 +2,37 @@
 `pipeline compare` does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import Any
 
 from pipeline.foundation.evaluation.metrics import RSUM
 from pipeline.foundation.evaluation.statistics import LEVEL, ImageHits, enough_samples
 from pipeline.foundation.evaluation.statistics.all_pairs import Corrected
-from pipeline.foundation.evaluation.statistics.families import ComparedPairs, correct
-from pipeline.foundation.evaluation.statistics.significance import Comparison, Hits
+from pipeline.foundation.evaluation.statistics.families import (
+    HOLM,
+    MAX_T,
+    ComparedPairs,
+    correct,
+)
+from pipeline.foundation.evaluation.statistics.significance import (
+    Comparison,
+    Hits,
+    compare_hits,
+)
 from pipeline.judge.tables import compared
-from pipeline.judge.tables.bold import SWAPS
+from pipeline.judge.tables.bold import BY_HOLM, BY_MAX_T, SWAPS, ColumnTests, TestedColumn
 from pipeline.judge.tables.table import Cell
-from pipeline.run.provenance.results import Result
 from pipeline.run.report.page.headline import Headline, HeadlineRow
 
-# The systems of a table whose pairs are shown, the largest RSUM first: 66 pairs.
+# The systems of a table whose pairs are shown, the largest RSUM first: 66 pairs. Those of all
+# systems are tested, so that p and letters are of one family.
 MOST = 12
+# What p is corrected by -> in words.
+CORRECTIONS = {MAX_T: BY_MAX_T, HOLM: BY_HOLM}
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,13 @@ class Difference:
     def cells(self) -> list[Cell]:
         """The difference with its interval, p, and the corrected p."""
         return compared.difference(self.row)
+
+    @property
+    def corrected_for(self) -> str:
+        """For what p is corrected, "all 66 pairs (step-down maxT)"; "" for one test by itself."""
+        if self.by is None:
+            return ""
+        return f"all {self.family:,} pairs ({CORRECTIONS[self.by]})"
 
     @property
     def is_significant(self) -> bool:
@@ -82,41 +101,43 @@ class Pair:
 
     a: HeadlineRow
     b: HeadlineRow
-    # The hits of each image: of A's seeds, and of B's.
-    hits: tuple[Sequence[ImageHits], Sequence[ImageHits]]
+    tested: tuple[TestedColumn, TestedColumn]  # of A and B
     difference: Difference
+    is_shown: bool  # whether both are among the first `MOST`
 
     def of(self, a: ImageHits, b: ImageHits) -> Difference | None:
         """The difference of two single runs, B minus A, if it is that of this pair."""
-        own_keys = [[run.key for run in runs] for runs in self.hits]
-        if own_keys == [[a.key], [b.key]]:
+        own_keys = [column.key for column in self.tested]
+        if own_keys == [(a.key,), (b.key,)]:
             return self.difference
-        if own_keys == [[b.key], [a.key]]:
+        if own_keys == [(b.key,), (a.key,)]:
             return self.difference.turned()
         return None
 
 
-def pairs(headline: Headline, metrics: Mapping[str, Result]) -> list[Pair]:
-    """Compare every two of the first `MOST` systems of a table, corrected for all of them; [] where
-    the hits of each image of the same queries are not known.
+def pairs(headline: Headline) -> list[Pair]:
+    """The differences of every two systems of a table, by the tests that its letters are of; []
+    where the hits of each image of the first `MOST`, on the same queries, are not known.
     """
-    rows = headline.ranked[:MOST]
-    hits_of_rows = [_hits(row, headline.origin.protocol, metrics) for row in rows]
-    queries = set[str]()
-    for hits in hits_of_rows:
-        queries.update(run.queries for run in hits)
-    if len(rows) < 2 or len(queries) != 1 or not all(hits_of_rows):
+    tests = headline.tests
+    first = headline.order[:MOST]
+    if tests is None or not tests.systems.keys() >= set(first):
         return []
-    places = list(combinations(range(len(rows)), 2))
-    # As bold and the letters of the table are tested.
-    over_seeds = all(len(row.systems) > 1 for row in headline.rows if row.competes)
-    hits_of_pairs = [(hits_of_rows[worse], hits_of_rows[better]) for better, worse in places]
-    differences = _corrected(_tested(hits_of_pairs, over_seeds))
+    differences = _differences(tests)
+    order = [place for place in headline.order if place in tests.systems]
     found = []
-    for (better, worse), of_pair, difference in zip(
-        places, hits_of_pairs, differences, strict=True
-    ):
-        found.append(Pair(rows[worse], rows[better], of_pair, difference))
+    for better, worse in combinations(order, 2):
+        a = tests.systems[worse]
+        b = tests.systems[better]
+        found.append(
+            Pair(
+                a=headline.rows[worse],
+                b=headline.rows[better],
+                tested=(tests.columns[a], tests.columns[b]),
+                difference=differences[a, b],
+                is_shown=better in first and worse in first,
+            )
+        )
     return found
 
 
@@ -129,14 +150,34 @@ def further(
     of the table and for each other. of_table: all pairs of a table of results on the same queries.
     """
     known = [_of_table(of_table, a, b) for a, b in asked]
-    unknown = [runs for runs, difference in zip(asked, known, strict=True) if difference is None]
-    family = [pair.hits for pair in of_table] + [([a], [b]) for a, b in unknown]
-    over_seeds = any(pair.difference.tested.over_seeds for pair in of_table)
-    tested_here = iter(_corrected(_tested(family, over_seeds))[len(of_table) :])
+    family = {}
+    for pair in of_table:
+        systems = frozenset(column.key for column in pair.tested)
+        # Rows of equal hits are one system.
+        if len(systems) > 1:
+            family[systems] = pair
+    columns = [pair.tested for pair in family.values()]
+    for (a, b), difference in zip(asked, known, strict=True):
+        if difference is None:
+            columns.append((TestedColumn((a,), RSUM), TestedColumn((b,), RSUM)))
+    hits: dict[tuple[str, ...], Hits] = {}
+    for column in chain.from_iterable(columns):
+        hits.setdefault(column.key, [run.folds for run in column.runs])
+    of_pairs = [(hits[a.key], hits[b.key]) for a, b in columns]
+    tests = [{RSUM: pair.difference.tested} for pair in family.values()]
+    samples = SWAPS
+    if any(test[RSUM].over_seeds for test in tests):
+        samples = enough_samples(samples, len(columns))
+    of_others = ComparedPairs.of(of_pairs[len(tests) :], samples, 0)
+    corrected = correct([ComparedPairs(of_pairs, [*tests, *of_others.tests])], [[RSUM]], SWAPS, 0)
+    tested_here = zip(of_others.tests, corrected.corrected[len(tests) :], strict=True)
     differences = []
     for difference in known:
         if difference is None:
-            difference = replace(next(tested_here), is_of_table=False)
+            test, of_test = next(tested_here)
+            difference = Difference(
+                test[RSUM], of_test, corrected.by, len(columns), is_of_table=False
+            )
         differences.append(difference)
     return differences
 
@@ -150,36 +191,24 @@ def _of_table(of_table: Sequence[Pair], a: ImageHits, b: ImageHits) -> Differenc
     return None
 
 
-def _tested(
-    pairs: Sequence[tuple[Sequence[ImageHits], Sequence[ImageHits]]], over_seeds: bool = True
-) -> ComparedPairs:
-    """The tests of pairs of systems, B minus A."""
-    systems: dict[tuple[str, ...], Hits] = {}
-    of_pairs = []
-    for pair in pairs:
-        both = []
-        for runs in pair:
-            key = tuple(run.key for run in runs)
-            both.append(systems.setdefault(key, [run.folds for run in runs]))
-        of_pairs.append((both[0], both[1]))
-    samples = SWAPS
-    if over_seeds:
-        samples = enough_samples(samples, len(pairs))
-    return ComparedPairs.of(of_pairs, samples, 0, over_seeds)
-
-
-def _corrected(pairs: ComparedPairs) -> list[Difference]:
-    """Correct the p of a family's tests for each other."""
-    family = correct([pairs], [[RSUM]], SWAPS, 0)
-    differences = []
-    for tests, corrected in zip(pairs.tests, family.corrected, strict=True):
-        differences.append(Difference(tests[RSUM], corrected, family.by, len(pairs.tests)))
+def _differences(tests: ColumnTests) -> dict[tuple[int, int], Difference]:
+    """RSUM of the second system minus that of the first, of every two in both orders; that of a
+    system and itself where rows have equal hits.
+    """
+    every_two = tests.every_two
+    correction = tests.correction
+    family = len(every_two.places)
+    differences = {}
+    for (first, second), test, corrected in zip(
+        every_two.places, every_two.tested.tests, correction.corrected, strict=True
+    ):
+        difference = Difference(test[RSUM], corrected, correction.by, family)
+        differences[first, second] = difference
+        differences[second, first] = difference.turned()
+    for system, rows in Counter(tests.systems.values()).items():
+        if rows > 1:
+            hits = [run.folds for run in tests.columns[system].runs]
+            equal = compare_hits(hits, hits, every_two.samples, seed=every_two.seed)
+            of_equal = Corrected(equal[RSUM].p, LEVEL)
+            differences[system, system] = Difference(equal[RSUM], of_equal, correction.by, family)
     return differences
-
-
-def _hits(row: HeadlineRow, protocol: str, metrics: Mapping[str, Result]) -> Sequence[ImageHits]:
-    """The hits of each image of a system's seeds; () if one has none."""
-    packed = [metrics[name].hits.get(protocol) for name in row.systems]
-    if not all(packed):
-        return ()
-    return [ImageHits(hits) for hits in packed if hits]

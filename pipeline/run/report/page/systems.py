@@ -112,7 +112,7 @@ def _of_same_queries(
     """The pairs of the table of results on the queries of these runs; () if there is none."""
     queries = {b.queries for _, b in asked}
     for pairs in tables:
-        if pairs and {pairs[0].hits[0][0].queries} == queries:
+        if pairs and {pairs[0].tested[0].runs[0].queries} == queries:
             return pairs
     return ()
 
