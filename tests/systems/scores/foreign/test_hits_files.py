@@ -327,8 +327,8 @@ def test_seeds_have_files_of_their_own(pipeline: Any, files: Path) -> None:
 @pytest.mark.parametrize(
     ("systems", "place", "said"),
     [
-        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ has a file of each"),
-        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ has a file of each"),
+        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
+        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
         (("A B=one.npz", "a-b=two.npz"), "new/", "one.npz and two.npz would both be new/a-b.npz"),
         (("∞=one.npz", "…=two.npz"), "new/", "cannot be a file's name"),
         (("one.npz", "two.npz"), "./", "is one of the files that are measured"),
