@@ -204,7 +204,9 @@ def _refuse_measured(rows: Sequence[_Row], files: Sequence[Path]) -> None:
             }
     for file in files:
         if os.path.realpath(file) in measured_files:
-            raise InputError(f"--hits: {file} is one of the files that are measured; name another folder")
+            raise InputError(
+                f"--hits: {file} is one of the files that are measured; name another folder"
+            )
 
 
 def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> System:

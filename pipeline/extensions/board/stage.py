@@ -246,7 +246,9 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
         return {}
     with (
         refusing(OSError, lambda error: f"cannot read {file}: {error.strerror or error}"),
-        refusing((csv.Error, ValueError), lambda error: f"{file}: is not a CSV file in UTF-8: {error}"),
+        refusing(
+            (csv.Error, ValueError), lambda error: f"{file}: is not a CSV file in UTF-8: {error}"
+        ),
     ):
         text = regular.text(file).removeprefix("\ufeff")
         rows = list(csv.DictReader(text.splitlines()))

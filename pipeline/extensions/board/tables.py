@@ -41,9 +41,7 @@ PLACE = (
     "tested over tasks: a place has no p."
 )
 WITHOUT = "Without one: the best and the worst place when any one unit is left out."
-WINS = (
-    "Wins: how many other systems it beats on more units than it loses to them on; a draw counts half."
-)
+WINS = "Wins: how many other systems it beats on more units than it loses to them on; a draw counts half."
 RANKS = (
     "Rank: the best and the worst possible rank among the systems of the task. With 95 % confidence the true ranks of "
     "all of them are within these intervals (random swaps of whole images, p corrected for all pairs of the task by "

@@ -76,9 +76,7 @@ RANKS = (
     "Rank: the best and the worst rank that the corrected p leave possible. With 95 % confidence the true ranks of "
     "all systems are within these intervals at once."
 )
-RANKS_BRIEFLY = (
-    "Rank: the best and the worst possible one; with 95 % confidence all true ranks are within these intervals."
-)
+RANKS_BRIEFLY = "Rank: the best and the worst possible one; with 95 % confidence all true ranks are within these intervals."
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
