@@ -3,14 +3,14 @@
 They are equal within the margin if the 90 % interval of their difference is inside it. A difference
 that is not significant does not show equality: with few images, neither is shown.
 
-Over images the interval is that of a bootstrap-t, widened where few images differ; `docs/measured.md`
-shows how often systems that differ by the margin are called equal.
+Over images the interval is that of a bootstrap-t, widened where few images differ;
+`docs/measured.md` shows how often systems that differ by the margin are called equal.
 Random swaps, which test whether there is a difference, are not used: they would need differences
 that are symmetric about the margin, and the differences of R@1 are -1, 0 and 1.
 
 A verdict is about one statistic of one pair, and is not corrected for others. That all of several
 statistics are equal needs no correction either, since each of them has to be shown (an
-intersection-union test). Among many verdicts, one or more are wrong more often than in 5 % of cases.
+intersection-union test). Among many verdicts, one or more are wrong in more than 5 % of cases.
 
 Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 1987; Efron and Tibshirani, An
     Introduction to the Bootstrap, 1993, chapter 12.
