@@ -306,7 +306,7 @@ def _views(groups: Sequence[Sequence[System]], rules: str | Protocol) -> list[Vi
     for language in parts[0][0]:
         if not all(language in part for part in chain(*parts)):
             say(
-                f"note: not all files have hits of captions in {language} alone, which are left out"
+                f"note: captions in {language} are not compared: not all files have hits of that language"
             )
             continue
         label: dict[str, Any] = {}

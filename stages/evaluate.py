@@ -162,7 +162,7 @@ def _hits_files(rows: Sequence[_Row], options: EvaluateOptions) -> list[Path | N
     if options.has_one_file_of_hits:
         return [options.hits]
     if is_store(options.hits):
-        raise InputError(f"--hits {options.hits}: is a store; name another folder")
+        raise InputError(f"--hits {options.hits}: is a store of scores; name another folder")
     system_of: dict[str, str] = {}
     files: list[Path] = []
     for row in rows:
@@ -189,7 +189,7 @@ def _file_stem(name: str) -> str:
     stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
     if not stem or len(os.fsencode(stem)) > LONGEST_STEM:
         raise InputError(
-            f"--hits: {name[:60]!r} makes no name of a file; give the system a name, TITLE=FILE"
+            f"--hits: {name[:60]!r} cannot be a file's name; give the system another one, TITLE=FILE"
         )
     return stem
 
@@ -204,7 +204,9 @@ def _refuse_measured(rows: Sequence[_Row], files: Sequence[Path]) -> None:
             }
     for file in files:
         if os.path.realpath(file) in measured_files:
-            raise InputError(f"--hits: {file} is measured here; name another folder")
+            raise InputError(
+                f"--hits: {file} is one of the files that are measured; name another folder"
+            )
 
 
 def _opened(row: _Row, columns: judged.Columns, options: EvaluateOptions) -> System:
@@ -452,7 +454,7 @@ def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None
     hits_file.write(path, pool.by_protocol[0].ranked, dataset, digest)
     if not pool.pool.has_ids:
         say(
-            f"{path}: has no ids, and is compared in this order alone; with --manifest it would have some, by which "
+            f"{path}: has no ids, so it is compared in this order alone; give --manifest to write ids, by which "
             "systems are aligned"
         )
 

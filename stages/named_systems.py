@@ -163,8 +163,8 @@ def refuse_other_dataset(places: Iterable[Place], dataset: str | None) -> None:
         path = root / text
         if not layout.is_store(path):
             raise InputError(
-                f"--dataset {dataset}: is for systems by their names, and {text} is a file; leave it out, or say "
-                "by --manifest what the file is of"
+                f"--dataset {dataset}: is for names of systems, and {text} is a file; leave --dataset out, or name "
+                "the file's data set by --manifest"
             )
         own = System.open_either(path).made_from.dataset
         if own != dataset:

@@ -26,8 +26,8 @@ class CompareOptions(declared.Options):
     images alone. With captions in several languages, each language is also compared by itself.
     Where a difference is not significant, the table says how many images, or seeds of each system,
     would make it so; with --margin, also whether the systems are equal within it. Of three or more
-    systems, those that share a letter do not differ significantly, and all true ranks are between
-    the best and the worst one printed.
+    systems, those that share a letter do not differ significantly; the column rank has the best
+    and the worst possible rank of each.
 
     Example: pipeline compare vse2ad-R-bigru vse2ad-RGP-bigru
 
@@ -69,8 +69,8 @@ class CompareOptions(declared.Options):
             "--margin",
             type=click.FloatRange(0, 100, min_open=True, max_open=True),
             metavar="POINTS",
-            help="Also say whether systems are equal within so many percent points of a recall; within six times as many "
-            "of RSUM, the sum of six recalls.",
+            help="Also say whether systems are equal within this many percent points of a recall; of RSUM, the sum of six "
+            "recalls, within six times as many.",
         ),
     ] = None
     output: Annotated[
@@ -98,8 +98,8 @@ class CompareOptions(declared.Options):
         bool,
         declared.flag(
             "--fdr",
-            help="Correct p so that on average at most 5 % of the differences found are false (q of Benjamini and "
-            "Yekutieli), not so that all of them are true in 95 % of cases. For a search among many pairs: it forms no "
+            help="For a search among many pairs: correct p so that on average at most 5 % of the differences found are "
+            "false (q of Benjamini and Yekutieli), instead of so that none is false in 95 % of cases. There are then no "
             "letters and no ranks.",
         ),
     ] = False

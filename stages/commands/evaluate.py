@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
 OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
-HITS_OF_SEVERAL = (
-    "--hits FILE is for one system alone; of several, --hits FOLDER/ has a file of each"
-)
+HITS_OF_SEVERAL = "--hits FILE is for one system; of several, --hits FOLDER/ writes a file of each"
 OF_OWN_NUMBERS = declared.Scope("is for our own numbers: leave it or --as out")
 OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
 WITHOUT_DISTRACTORS = declared.Scope(

@@ -18,8 +18,8 @@ RULES = ("mean-rank", "borda", "wins")
 
 @dataclass(frozen=True, kw_only=True)
 class BoardOptions(declared.Options):
-    """Rank many systems on many tasks: paired tests within each task, intervals of ranks, and
-    places over tasks with what holds when one task is left out.
+    """Rank many systems on many tasks: paired tests and rank intervals within each task, places
+    over tasks, and how these change when one task is left out.
 
     TASK=FILE is a system's file of scores or hits on a task; TASK=FILE,FILE and TASK="PATTERN" are
     several systems, each called by its file's name without the ending; a system has the same name

@@ -24,7 +24,7 @@ class Scores:
 
     mean_rank: Floats  # 1 for the best of every unit
     borda: Floats  # the sum over units of how many others are below, a tie counts half
-    # how many others it beats on more units than they beat it; as many count half
+    # how many others it beats on more units than it loses to them on; a draw counts half
     wins: Floats
 
     @classmethod

@@ -122,7 +122,7 @@
         shown += !row.hidden;
       }
     }
-    at("shown").textContent = wrong ? `“${wrong[0]}” is no number: write 400M, 1.5B or 12.`
+    at("shown").textContent = wrong ? `“${wrong[0]}” is not a number: write 400M, 1.5B or 12.`
       : shown === names.length ? "" : `${shown} of ${names.length} systems`;
     drawCloud();
   }
@@ -458,8 +458,8 @@
       written.push(label);
       draw("text", { x: label.left, y: label.top + 11, class: "who" }, names[system]);
     }
-    at("cloud-caption").textContent = `${what} (up is better) of ${points.length} systems along their ${factName}. ` +
-      `Dashed: the best of those with no more ${factName}. Systems without ${factName} are not drawn.`;
+    at("cloud-caption").textContent = `${what} (up is better) of ${points.length} systems against their ${factName}. ` +
+      `Dashed: the best of all systems with this much ${factName} or less. Systems without ${factName} are not drawn.`;
     mark();
   }
   function short(value) {

@@ -159,7 +159,7 @@ def _unite(entries: Sequence[dict[str, Any]], given: Sequence[str]) -> None:
     names = [entry["name"] for entry in entries]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two tasks are called {name}; call one of them otherwise")
+            raise InputError(f"two tasks are called {name}; give one another name")
     for task, unit in named_tasks.units(names, given).items():
         entries[names.index(task)]["unit"] = unit
 
@@ -231,8 +231,8 @@ def _notes(
         ]
     if not placed["systems"]:
         return [
-            "no system is on every task, so none has a place over tasks; systems are the same on two tasks if they "
-            "have the same name there, that of the file without its ending, or SYSTEM of TASK=SYSTEM=FILE"
+            "no system is on every task, so none has a place over tasks; a system is known by its name on each task: the "
+            "file's name without its ending, or SYSTEM of TASK=SYSTEM=FILE"
         ]
     if len(placed["systems"]) == 1:
         alone = systems[placed["systems"][0]["system"]]["name"]
@@ -246,7 +246,9 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
         return {}
     with (
         refusing(OSError, lambda error: f"cannot read {file}: {error.strerror or error}"),
-        refusing((csv.Error, ValueError), lambda error: f"{file}: is no CSV in UTF-8: {error}"),
+        refusing(
+            (csv.Error, ValueError), lambda error: f"{file}: is not a CSV file in UTF-8: {error}"
+        ),
     ):
         text = regular.text(file).removeprefix("\ufeff")
         rows = list(csv.DictReader(text.splitlines()))
@@ -274,7 +276,7 @@ def _facts(file: Path | None, systems: Sequence[str]) -> dict[str, dict[str, flo
     if unknown:
         say(f"note: {file}: no system is called {few(unknown)}")
     if texts:
-        say(f"note: {file}: text is left out ({few([*texts])}); a number is such as 4e8")
+        say(f"note: {file}: text is left out ({few([*texts])}); write numbers, such as 4e8")
     return facts
 
 

@@ -26,32 +26,32 @@ COLUMNS_OF_TEXT = 8
 COLUMNS_ON_PAPER = 12
 # The rows that fit a page with the lines below them.
 ROWS_ON_PAPER = 40
-CAPTION = "Ranks from the best to the worst."
+CAPTION = "Rank intervals: the best and the worst possible rank."
 # So many systems without a place are named.
 NAMED = 10
 # A rule -> how it is read.
 RULES = {
     "mean rank": "the mean over {units} of a system's rank in each",
-    "Borda": "the sum over {units} of how many of the others are below; it has the same order as the mean rank",
-    "wins": "how many others a system beats on more of the {units} than they beat it",
+    "Borda": "how many other systems are below, summed over {units}, which gives the same order as the mean rank",
+    "wins": "how many other systems it beats on more of the {units} than it loses to them on",
 }
 PLACE = (
-    "Place: by {rule}; equal systems share a place. Ranks are among the systems that are measured on every task, "
-    "equal values have the mean of their ranks, and tasks of one unit count as one, by their mean rank. Nothing is tested over tasks: there is "
-    "no p of a place."
+    "Place: by {rule}; equal systems share a place. These ranks are by value, among the systems that are measured on "
+    "every task. Equal values have the mean of their ranks. Tasks of one unit count as one, by their mean rank. Nothing is "
+    "tested over tasks: a place has no p."
 )
 WITHOUT = "Without one: the best and the worst place when any one unit is left out."
-WINS = "Wins: how many others it beats on more units than they beat it; as many count half."
+WINS = "Wins: how many other systems it beats on more units than it loses to them on; a draw counts half."
 RANKS = (
-    "Rank: the best and the worst rank among the systems of the task. With 95 % confidence the true ranks of all of "
-    "them are within, for other images (random swaps of whole images, p of all pairs of a task corrected by "
-    "step-down maxT). Systems that share a letter do not differ significantly. In brackets: 95 % intervals of one "
-    "number by itself."
+    "Rank: the best and the worst possible rank among the systems of the task. With 95 % confidence the true ranks of "
+    "all of them are within these intervals (random swaps of whole images, p corrected for all pairs of the task by "
+    "step-down maxT). Systems that share a letter do not differ significantly. In brackets: 95 % intervals of each "
+    "value alone."
 )
 RANKS_ALONE = (
-    "Of each task: the best and the worst rank among its systems. With 95 % confidence the true ranks of all of "
-    "them are within, for other images (random swaps of whole images, p of all pairs of a task corrected by "
-    f"step-down maxT). {MISSING}: not measured. Values, letters and pairs: --csv, --json."
+    "Of each task: the best and the worst possible rank among its systems. With 95 % confidence the true ranks of all "
+    "of them are within these intervals (random swaps of whole images, p corrected for all pairs of the task by "
+    f"step-down maxT). {MISSING}: not measured. Values and letters: --csv; also pairs: --json."
 )
 
 
@@ -183,8 +183,8 @@ def _on_places(board: Board) -> Iterator[str]:
     pairs = count * (count - 1) // 2
     if pairs:
         yield (
-            f"Whichever unit is left out, the same system is above in {len(over['stable'])} of "
-            f"{counted(pairs, 'pair')}."
+            f"{len(over['stable'])} of {counted(pairs, 'pair')} of systems keep their order whichever unit is left "
+            "out."
         )
     for missing in over["unplaced"][:NAMED]:
         yield f"{names[missing['system']]} has no place: it is not measured on {few(missing['missing'])}."

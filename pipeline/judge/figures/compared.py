@@ -64,15 +64,15 @@ NUMBERS = (
 # What p is corrected by -> which differences are filled, as the caption says it.
 FILLED = {
     families.HOLM: (
-        f"significant (p below {LEVEL:g} after Holm's correction for all that is compared, RSUM among RSUMs, all other "
-        "numbers together)"
+        f"significant (p below {LEVEL:g} after Holm's correction for everything that is compared: RSUMs as one "
+        "family, all other numbers as another)"
     ),
     families.MAX_T: (
-        f"significant (p below {LEVEL:g} after the step-down maxT correction for all that is compared, RSUM among "
-        "RSUMs, all other numbers together)"
+        f"significant (p below {LEVEL:g} after the step-down maxT correction for everything that is compared: "
+        "RSUMs as one family, all other numbers as another)"
     ),
     families.FDR: (
-        f"found (q below {LEVEL:g} by Benjamini and Yekutieli, RSUM among RSUMs, all other numbers together)"
+        f"found (q below {LEVEL:g} by Benjamini and Yekutieli: RSUMs are one family, all other numbers another)"
     ),
 }
 # How many rows a forest plot has at most beside recalls in one row; with more, these stand one

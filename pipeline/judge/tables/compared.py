@@ -35,46 +35,48 @@ OVER_SEEDS = (
 )
 OVER_IMAGES = (
     "In brackets: 95 % intervals; p: two-sided. Both say how much would vary with another sample of images (one "
-    "paired randomisation test; where few images differ, intervals are wider for those that were not seen). They leave out seeds: one run of a system does not show how far its seeds "
-    "spread. Trained again, the same two recipes may differ by more, or in the other direction."
+    "paired randomisation test; intervals are widened where few images differ). They leave out seeds: one run of a "
+    "system does not show how far its seeds spread. Trained again, the same two recipes may differ by more, or in "
+    "the other direction."
 )
 # What p is corrected by -> how the column of corrected p is read, in full and in brief.
 ADJUSTED = {
     HOLM: (
-        "Adj. p: p corrected by Holm for all that is compared here, RSUM among RSUMs, all other numbers together. "
+        "Adj. p: p corrected by Holm for everything that is compared here: RSUMs as one family, all other numbers as "
+        "another. "
         "±: standard deviation over seeds."
     ),
     MAX_T: (
-        "Adj. p: p corrected for all that is compared here, RSUM among RSUMs, all other numbers together (step-down "
-        "maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
+        "Adj. p: p corrected for everything that is compared here: RSUMs as one family, all other numbers as another "
+        "(step-down maxT: the same swaps of whole images test all of them). ±: standard deviation over seeds."
     ),
     FDR: (
         "q: of the differences with q below 0.05, at most 5 % are false on average over studies, however the tests "
-        "depend on each other (Benjamini and Yekutieli; RSUM among RSUMs, all other numbers together). One or more of "
-        "those found may well be false. That a difference is not found does not make two systems equal, so there are "
+        "depend on each other (Benjamini and Yekutieli; RSUMs are one family, all other numbers another). One or more "
+        "of those found may well be false. Systems whose difference is not found need not be equal, so there are "
         "neither groups nor ranks. ±: standard deviation over seeds."
     ),
 }
 ADJUSTED_BRIEFLY = {
-    HOLM: "Adj. p: p corrected for all that is compared (Holm).",
-    MAX_T: "Adj. p: p corrected for all that is compared (step-down maxT).",
+    HOLM: "Adj. p: p corrected for everything that is compared (Holm).",
+    MAX_T: "Adj. p: p corrected for everything that is compared (step-down maxT).",
     FDR: (
-        "q: of the differences with q below 0.05, at most 5 % are false on average (Benjamini and Yekutieli); others "
-        "are not found, which does not make systems equal."
+        "q: of the differences with q below 0.05, at most 5 % are false on average (Benjamini and Yekutieli). "
+        "Systems whose difference is not found need not be equal."
     ),
 }
 WOULD_SUFFICE = (
     "Would suffice: how many images with their captions, in pools as hard as this one, or how many seeds of "
     "each system would make a difference of the measured size significant (corrected p below 0.05) in four of "
     "five cases. The numbers are simulated from the measured spread and rounded up to two digits; they allow "
-    "for how little few seeds show of their spread. No number: not reached with 1,000 seeds or 10,000,000 images."
+    "for how inexactly few seeds show their spread. No number: not reached with 1,000 seeds or 10,000,000 images."
 )
 LETTERS = "Systems that share a letter do not differ significantly; a is that of the largest RSUM."
 RANKS = (
-    "Rank: the best and the worst one that the corrected p leave open. With 95 % confidence the true ranks of all "
-    "systems are within these at once."
+    "Rank: the best and the worst rank that the corrected p leave possible. With 95 % confidence the true ranks of "
+    "all systems are within these intervals at once."
 )
-RANKS_BRIEFLY = "Rank: from best to worst; with 95 % confidence all true ranks are within."
+RANKS_BRIEFLY = "Rank: the best and the worst possible one; with 95 % confidence all true ranks are within these intervals."
 BRIEFLY = {
     "images": "Brackets: 95 % intervals over images, not seeds.",
     "seeds": "Brackets: 95 % intervals over images and seeds.",
@@ -87,8 +89,8 @@ AVERAGED = (
 # The heading of corrected p.
 CORRECTED = {HOLM: "adj. p", MAX_T: "adj. p", FDR: "q"}
 NEEDS_FOR_Q = (
-    "Would suffice: how many images (or seeds) would make q of this difference less than 0.05, the other p being the "
-    "same."
+    "Would suffice: how many images (or seeds) would make q of this difference less than 0.05 while the other p "
+    "stay the same."
 )
 NEEDS_BRIEFLY = "Would suffice: how many images (or seeds) would make this difference significant."
 OF_ONE_DIRECTION = "RSUM is of one direction, the sum of its three recalls."
@@ -104,26 +106,26 @@ NOISE = (
     "suffice."
 )
 WITHIN_BRIEFLY = (
-    "Equal within a margin: the {percent} % interval is inside (two one-sided tests); RSUM's margin is {recalls} times a "
-    "recall's."
+    "Equal within a margin: the {percent} % interval is inside the margin (two one-sided tests); RSUM's margin is "
+    "{recalls} times a recall's."
 )
 WITHIN = (
-    "Equal within a margin: the {percent} % interval of the difference is inside, so each of two one-sided tests has 5 %. "
-    "RSUM's margin is {recalls} times a recall's, for it is the sum of {recalls}. {how} A difference may be significant and "
-    "less than the margin: it is then higher or lower by less. Each claim is one by itself, not corrected for the "
-    "others. A margin is chosen before the numbers are seen."
+    "Equal within a margin: the {percent} % interval of the difference is inside the margin, which is two one-sided tests "
+    "at 5 % each. RSUM's margin is {recalls} times a recall's, since RSUM is the sum of {recalls} recalls. {how} Where a "
+    "difference is significant and this interval is inside the margin, the system is higher or lower by less than the "
+    "margin. Each verdict is tested alone, not corrected for the others. Choose the margin before you see the numbers."
 )
 WITHIN_OVER = {
     "images": (
-        "The interval is that of a bootstrap-t that draws whole images, wider where few images differ, for those that "
-        "were not seen; it leaves out seeds."
+        "The interval is that of a bootstrap-t that draws whole images, widened where few images differ; it leaves out "
+        "seeds."
     ),
     "seeds": "The interval is that of the test over seeds and images.",
 }
 WOULD_SHOW = (
-    "Would show equality: how many images, or seeds of each system, would show with such a spread that systems "
-    "which do not differ are equal within the margin, in four of five cases. No number: more than 10,000,000 images; or "
-    "no more than there are, which would most likely have shown it of such systems."
+    "Would show equality: how many images, or seeds of each system, would be enough, in four of five cases, to show "
+    "that systems with this spread and no true difference are equal within the margin. No number: more than 10,000,000 "
+    "images; or no more than were measured, which would most likely have shown it."
 )
 BEYOND_NOISE = "Every difference is beyond the noise of {of}."
 FLOOR = "Two runs show a floor of the noise, they do not measure it."

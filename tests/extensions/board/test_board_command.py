@@ -124,7 +124,7 @@ def test_translations_are_one_unit_and_facts_go_with_their_systems(pipeline: Any
     assert [task["unit"] for task in board["tasks"]] == ["words", "words", "c"]
     assert (board["over_tasks"]["units"], board["over_tasks"]["rule"]) == (2, "wins")
     said = pipeline("board", *arguments)[2]
-    assert "note: models.csv: text is left out (by); a number is such as 4e8" in said
+    assert "note: models.csv: text is left out (by); write numbers, such as 4e8" in said
     facts = {system["name"]: system["facts"] for system in board["systems"]}
     assert facts == {"good": {"parameters": 4e8}, "fair": {}, "poor": {}}
     alone = made(pipeline, "hits", "--unit", "all=*")

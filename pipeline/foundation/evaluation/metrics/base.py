@@ -383,7 +383,7 @@ def by_image(metric: Metric, runs: Sequence[Sequence[Fold]], directions: Sequenc
     """
     if metric.is_median:
         raise InputError(
-            f"{metric}: is a median, of which no image has a part of its own; choose MeanR"
+            f"{metric}: is a median, not a mean over images, so it cannot be tested by image; choose MeanR"
         )
     divisor = float(len(directions))
     most = metric.most

@@ -2,7 +2,7 @@
 
 Each image gets a random sign, the same for all systems, and a difference of two systems after such
 a swap is the mean of the image's differences with their signs. One draw of signs serves every pair
-and every statistic, so that pairs and statistics that go together cost less than by Holm's
+and every statistic, so that pairs and statistics that depend on each other cost less than by Holm's
 correction. What a swap does to one pair does not depend on any other system, so that the correction
 also holds where some systems are equal and others are not; a shuffle of all systems' results would
 be valid for equal systems alone.

@@ -1,16 +1,16 @@
 """Whether two systems are equal within a margin: two one-sided tests, each at 5 %.
 
-They are equal within it if the 90 % interval of their difference is inside. A difference that is
-not significant shows no equality: too few images do not show one either.
+They are equal within the margin if the 90 % interval of their difference is inside it. A difference
+that is not significant does not show equality: with few images, neither is shown.
 
-Over images the interval is that of a bootstrap-t, widened for images that were not seen;
+Over images the interval is that of a bootstrap-t, widened where few images differ;
 `docs/measured.md` shows how often systems that differ by the margin are called equal.
 Random swaps, which test whether there is a difference, are not used: they would need differences
 that are symmetric about the margin, and the differences of R@1 are -1, 0 and 1.
 
-A claim is about one statistic of one pair, and is not corrected for others. That all of several
-are equal needs no correction either, since each of them has to be shown (an intersection-union
-test); that some of many are equal is false more often than in 5 % of cases.
+A verdict is about one statistic of one pair, and is not corrected for others. That all of several
+statistics are equal needs no correction either, since each of them has to be shown (an
+intersection-union test). Among many verdicts, one or more are wrong in more than 5 % of cases.
 
 Source: Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 1987; Efron and Tibshirani, An
     Introduction to the Bootstrap, 1993, chapter 12.
@@ -105,7 +105,7 @@ def equality(
 def of_runs(
     minus: Sequence[FoldHits], margin: float, seed: int = 0, draws: int = DRAWS
 ) -> dict[Statistic, Equality]:
-    """Test whether two runs are equal within a margin for other images.
+    """Test whether two runs are equal within a margin, over images.
 
     Args:
         minus: The second system's hits minus the first one's, each fold.
@@ -127,8 +127,8 @@ def of_runs(
 
 
 def of_recipes(old: Hits, new: Hits, margin: float) -> dict[Statistic, Equality]:
-    """Test whether two recipes are equal within a margin for other seeds and other images, by the
-    interval of `difference_over_seeds`: a bootstrap over images would not cover seeds.
+    """Test whether two recipes are equal within a margin, over seeds and images, by the interval
+    of `difference_over_seeds`: a bootstrap over images would not cover seeds.
 
     Args:
         old: The hits of the first recipe's runs, two or more.
@@ -164,7 +164,7 @@ def _tested(
     high: Floats,
     evidence: "Sequence[OverImages | OverSeeds]",
 ) -> dict[Statistic, Equality]:
-    """Whether intervals, widened for images that were not seen, are inside the margins."""
+    """Whether intervals, widened where few images differ, are inside the margins."""
     check_margin(margin)
     limits = (margin * changes.most / 100).tolist()
     gaps = image_hits.statistics(minus).tolist()
@@ -279,7 +279,7 @@ class Changes:
         return cls(len(values), most, worth, most / worth, worth * better, worth * worse)
 
     def wider(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Widen intervals for images that the test set does not have.
+        """Widen intervals where few images differ.
 
         Where few images differ, test sets that are drawn from them say little of others. So each
         end is at least as far as that of Clopper and Pearson for counts of rare queries: as if one

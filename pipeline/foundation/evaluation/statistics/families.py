@@ -100,8 +100,8 @@ def correct(
         statistics: Of each pool, those that belong to the family.
         samples: How many swaps are drawn.
         seed: Of the swaps.
-        fdr: Whether the share of false ones among the differences is kept small, not the chance of
-            one or more: p become q.
+        fdr: Whether to give q, which keep the share of false ones among the differences found
+            small, instead of the chance of one or more.
 
     Returns:
         The corrected p of each statistic of each pair of each pool, in this order.

@@ -1,4 +1,4 @@
-"""Between which ranks each of several systems is, for all of them at once."""
+"""The best and the worst possible rank of each of several systems, for all of them at once."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ def rank_intervals(difference: Floats, adjusted: Floats, level: float = LEVEL) -
 
     If the p are corrected for all pairs, so that one or more false differences are as rare as the
     level, the true ranks of all systems are within these intervals with a confidence of 1 - level.
-    Systems that are equal have all ranks that they share, and each of these is within.
+    Equal systems have all the ranks that they share, and each of these is within.
 
     Args:
         difference: The second system (axis 1) minus the first (axis 0): float64 [K, K].

@@ -423,8 +423,8 @@ def notes_of_two(first: System, other: System) -> list[str]:
         return notes
     if are_hits:
         notes.append(
-            f"{other.name}: has no ids, nor has {first.name}, and hits do not show the order of images and "
-            "captions, which is taken to be the same; hits that are written with --manifest have ids"
+            f"{other.name}: without ids, like {first.name}, and hits do not show the order of images and captions, so "
+            "it is taken to be the same; hits that are written with --manifest have ids"
         )
         return notes
     seen = mistakes.of_two(first.scores, other.scores, first.caption_image)

@@ -210,7 +210,7 @@ def test_a_manifest_says_the_split_and_makes_hits_safer(
     assert code == 0, err
     assert {each["split"] for each in json.loads(out)} == {"test"}
     val = ("--manifest", "coco.parquet", "--split", "val")
-    assert "has the hits of the split test" in refused("evaluate", "a.npz", *val)
+    assert "has hits of the split test" in refused("evaluate", "a.npz", *val)
 
 
 @pytest.mark.parametrize("rules", [(), FOLDS], ids=["all", "folds"])
@@ -241,7 +241,7 @@ def test_hits_of_several_languages_have_the_numbers_of_each(
     code, out, err = pipeline("compare", "a.npz", "plain.npz", "--json")
     assert code == 0, err
     assert [each["language"] for each in json.loads(out)] == [None]
-    assert "not all files have hits of captions in de alone" in err
+    assert "captions in de are not compared" in err
     np.savez("damaged.npz", **{**arrays, "caption_language": arrays["caption_language"] + 1})
     assert "caption_language names others than 2 languages" in refused("evaluate", "damaged.npz")
 
@@ -327,11 +327,11 @@ def test_seeds_have_files_of_their_own(pipeline: Any, files: Path) -> None:
 @pytest.mark.parametrize(
     ("systems", "place", "said"),
     [
-        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ has a file of each"),
-        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ has a file of each"),
+        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
+        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
         (("A B=one.npz", "a-b=two.npz"), "new/", "one.npz and two.npz would both be new/a-b.npz"),
-        (("∞=one.npz", "…=two.npz"), "new/", "makes no name of a file"),
-        (("one.npz", "two.npz"), "./", "is measured here; name another folder"),
+        (("∞=one.npz", "…=two.npz"), "new/", "cannot be a file's name"),
+        (("one.npz", "two.npz"), "./", "is one of the files that are measured"),
         (("one.npz",), "x.npz/", "a new folder's name cannot end in .npz"),
         (("one.npz",), "new", "expected a name that ends in .npz, or in / for a folder"),
     ],

@@ -250,8 +250,7 @@ def _refuse_other_split(split: str, columns: Columns, path: Path) -> None:
     asked = columns.known_split
     if split and asked and split != asked:
         raise InputError(
-            f"{path}: has the hits of the split {split}, and the manifest's {asked} split is asked for: "
-            f"give --split {split}"
+            f"{path}: has hits of the split {split}, not of {asked}; give --split {split}"
         )
 
 
