@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
 from pipeline.make.heads import objectives
 from pipeline.make.heads.sides import Side
 from pipeline.make.heads.two_tower import TwoTower
@@ -93,14 +94,14 @@ def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
     """The loss and gradients of the whole batch in one graph, as anybody would write it."""
     images = of.model.embed_images(data.images)
     captions = of.model.embed_captions(data.captions)
-    loss = of.objective(images @ captions.T, same_image(data))
+    loss = of.objective.of_vectors(images, captions, images @ captions.T, same_image(data))
     loss.backward()
     return float(loss.detach()), gradients(of)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 5, 12])
 @pytest.mark.parametrize("feature", ["region", "grid"])
-@pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce"])
+@pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce", "matryoshka"])
 def test_a_batch_in_pieces_has_the_gradients_of_the_whole(
     feature: str, objective: str, pieces: int
 ) -> None:
@@ -255,3 +256,10 @@ def test_sides_with_dropout_or_a_pretrained_part_are_not_apart() -> None:
     assert not dropping.can_run_in_parallel
     pretrained.backbone = nn.Linear(2, 2)  # type: ignore[assignment]
     assert not pretrained.can_run_in_parallel
+
+
+def test_prefixes_longer_than_the_vectors_are_refused() -> None:
+    of = step()
+    wide = objectives.build("matryoshka", dimensions=[8, 17])
+    with pytest.raises(InputError, match=r"prefix of 17 numbers, .* have 16; shorten"):
+        replace(of, objective=wide)

@@ -40,6 +40,9 @@ class TrainingStep(Step[Batch]):
     objective: Objective  # the loss
     same_image_negatives: bool  # whether other captions of a pair's image count as negatives
 
+    def __post_init__(self) -> None:
+        self.objective.require(self.model.dimension)
+
     @staticmethod
     def of(model: HeadNetwork, update: Update, recipe: Recipe) -> "TrainingStep":
         """Build the step of a recipe's task `emb`."""
@@ -116,7 +119,7 @@ class TrainingStep(Step[Batch]):
             # Random numbers in the objective must be the same in all processes.
             states = processes.gather(torch.get_rng_state().to(similarity.device)[None])
             torch.set_rng_state(states[0].cpu())
-        loss, log = self._loss(similarity, batch)
+        loss, log = self._loss(similarity, batch, (images, captions))
         learned = [weight for weight in self.objective.parameters() if weight.requires_grad]
         of_images, of_captions, *of_learned = torch.autograd.grad(
             loss, [images, captions, *learned]
@@ -125,14 +128,21 @@ class TrainingStep(Step[Batch]):
             weight.grad = gradient / processes.count  # each process computes it of all pairs
         return log, [of_images, of_captions]
 
-    def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
-        """The loss of all pairs, scaled for the backward pass, and the log."""
+    def _loss(
+        self, similarity: Tensor, batch: Batch, vectors: Sides | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The loss of all pairs, scaled for the backward pass, and the log; vectors: those of which
+        the similarities are products.
+        """
         same = None
         if not self.same_image_negatives:
             assert batch.images.ids is not None
             ids = self.update.processes.gather(batch.images.ids.to(similarity.device))
             same = ids[:, None] == ids
-        loss = self.objective(similarity, same)
+        if vectors is None:
+            loss = self.objective(similarity, same)
+        else:
+            loss = self.objective.of_vectors(*vectors, similarity, same)
         log = {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
         return self.update.precision.scaled(loss), log
 
@@ -186,6 +196,7 @@ class LateStep(TrainingStep):
     """
 
     def __post_init__(self) -> None:
+        self.objective.require(None)
         if self.update.pieces > 1 or self.update.processes.count > 1:
             raise InputError(
                 "late interaction compares whole batches; set training.NAME.pieces and processes to 1, "
