@@ -31,9 +31,16 @@ class Objective(nn.Module, ABC):
     def of_vectors(
         self, images: Tensor, captions: Tensor, similarity: Tensor, same_image: Tensor | None
     ) -> Tensor:
-        """Compute the loss of one batch, see `forward`; objectives that read vectors override it.
+        """Compute the loss of one batch as `forward` does; objectives that read vectors override it.
 
-        images, captions: unit vectors, float [B, d]; similarity: their products [B, B].
+        Args:
+            images: Unit vectors, float [B, d].
+            captions: Likewise.
+            similarity: Their products [B, B].
+            same_image: See `forward`.
+
+        Returns:
+            A scalar.
         """
         loss: Tensor = self(similarity, same_image)
         return loss
