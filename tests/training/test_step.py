@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from pipeline.foundation import settings
 from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.parts import ObjectiveSettings
 from pipeline.make.heads import objectives
 from pipeline.make.heads.sides import Side
 from pipeline.make.heads.two_tower import TwoTower
@@ -260,6 +261,9 @@ def test_sides_with_dropout_or_a_pretrained_part_are_not_apart() -> None:
 
 def test_prefixes_longer_than_the_vectors_are_refused() -> None:
     of = step()
-    wide = objectives.build("matryoshka", dimensions=[8, 17])
+    wide = {"name": "matryoshka", "dimensions": [8, 17]}
+    recipe = SETTINGS.recipe("vse2ad").model_copy(
+        update={"objective": ObjectiveSettings.of(**wide)}
+    )
     with pytest.raises(InputError, match=r"prefix of 17 numbers, .* have 16; shorten"):
-        replace(of, objective=wide)
+        TrainingStep.of(of.model, of.update, recipe)

@@ -40,15 +40,13 @@ class TrainingStep(Step[Batch]):
     objective: Objective  # the loss
     same_image_negatives: bool  # whether other captions of a pair's image count as negatives
 
-    def __post_init__(self) -> None:
-        self.objective.require(self.model.dimension)
-
     @staticmethod
     def of(model: HeadNetwork, update: Update, recipe: Recipe) -> "TrainingStep":
         """Build the step of a recipe's task `emb`."""
         objective = OBJECTIVES.build(recipe.objective.name, **recipe.objective.options)
         if isinstance(model, Interaction):
             return LateStep(model, update, objective, recipe.same_image_negatives)
+        objective.require(model.dimension)
         return TrainingStep(model, update, objective, recipe.same_image_negatives)
 
     def _share(self, batch: Batch) -> dict[str, float]:
@@ -196,7 +194,6 @@ class LateStep(TrainingStep):
     """
 
     def __post_init__(self) -> None:
-        self.objective.require(None)
         if self.update.pieces > 1 or self.update.processes.count > 1:
             raise InputError(
                 "late interaction compares whole batches; set training.NAME.pieces and processes to 1, "

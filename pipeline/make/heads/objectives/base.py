@@ -31,7 +31,7 @@ class Objective(nn.Module, ABC):
     def of_vectors(
         self, images: Tensor, captions: Tensor, similarity: Tensor, same_image: Tensor | None
     ) -> Tensor:
-        """Compute the loss of one batch as `forward` does; objectives that read vectors override it.
+        """Compute the loss of one batch as `forward`; objectives that read vectors override it.
 
         Args:
             images: Unit vectors, float [B, d].

@@ -53,6 +53,7 @@ class Matryoshka(Objective):
     ) -> Tensor:
         """Sum the wrapped objective over the prefixes, see `Objective.of_vectors`."""
         whole = images.shape[1]
+        self.require(whole)
         losses = []
         for dimension in self._dimensions(whole):
             of_prefix = similarity
