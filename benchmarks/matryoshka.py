@@ -21,7 +21,7 @@ from pipeline.foundation.evaluation.statistics import compare
 from pipeline.foundation.settings.paths import Paths
 from pipeline.make.training.head import HeadUse, OpenHead
 
-DIMENSIONS = (8, 16, 32, 64, 128, 256)
+DIMENSIONS = (16, 32, 64, 128, 256)
 RSUM = next(statistic for statistic in STATISTICS if str(statistic) == "RSUM")
 COLUMNS = (
     ("split", ""),

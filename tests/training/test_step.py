@@ -31,6 +31,7 @@ SETTINGS = settings.load(
     ("training.sample.dimension=16", "training.sample.word_dimension=8"),
 )
 PAIRS, ITEMS, WIDTH = 12, 5, 6
+OPTIONS: dict[str, dict[str, Any]] = {"matryoshka": {"dimensions": [4, 16], "weights": "share"}}
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 WORDS = len(TEXT.vocabulary)
 
@@ -74,7 +75,10 @@ def step(
         pieces,
         2.0,
     )
-    return TrainingStep(model, update, objectives.build(objective), same_image_negatives=False)
+    options = OPTIONS.get(objective, {})
+    return TrainingStep(
+        model, update, objectives.build(objective, **options), same_image_negatives=False
+    )
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ from pipeline.make.heads.objectives import OBJECTIVES
 from pipeline.make.heads.objectives.base import Objective
 from pipeline.make.heads.objectives.options import MatryoshkaOptions
 
-LEAST = 8  # numbers of the shortest prefix, where none are named: as in the paper
+LEAST = 16  # numbers of the shortest prefix, where none are named
 
 
 class Matryoshka(Objective):
@@ -19,8 +19,12 @@ class Matryoshka(Objective):
     Each prefix is normalised anew, and the wrapped objective sees its similarities alone: AdOpt has
     a K for each prefix, and each prefix its own hardest negatives. Their epochs are this one's.
 
-    Without `dimensions` the prefixes are d and its halves, rounded down, as long as they have 8
+    Without `dimensions` the prefixes are d and its halves, rounded down, as long as they have 16
     numbers or more. Similarities alone are taken as those of every prefix.
+
+    A prefix is divided by its length, which is small where it has few numbers, so short prefixes
+    have the largest gradients. With weights of 1 and AdOpt all vectors became alike; with "share"
+    they did not (docs/heads.md).
 
     `log`: as the wrapped objective, of the longest prefix.
     """
@@ -28,7 +32,7 @@ class Matryoshka(Objective):
     def __init__(self, options: MatryoshkaOptions) -> None:
         super().__init__()
         self.options = options
-        self.prefixes = len(options.dimensions or [0])  # their number, once vectors were seen
+        self.weights = [1.0]  # of the prefixes, once vectors were seen
         self.objective = OBJECTIVES.build(options.objective.name, **options.objective.options)
 
     def start_epoch(self, epoch: int) -> None:
@@ -54,20 +58,21 @@ class Matryoshka(Objective):
         """Sum the wrapped objective over the prefixes, see `Objective.of_vectors`."""
         whole = images.shape[1]
         self.require(whole)
+        dimensions = self._dimensions(whole)
+        self.weights = self._weights(dimensions, whole)
         losses = []
-        for dimension in self._dimensions(whole):
+        for dimension in dimensions:
             of_prefix = similarity
             if dimension < whole:
                 of_prefix = _prefix(images, dimension) @ _prefix(captions, dimension).T
             losses.append(self.objective(of_prefix, same_image))
         self.log = self.objective.log
-        self.prefixes = len(losses)
         return self._summed(torch.stack(losses))
 
     def loss(self, similarity: Tensor, negatives: Tensor) -> Tensor:
         loss = self.objective.loss(similarity, negatives)
         self.log = self.objective.log
-        return self._summed(loss.expand(self.prefixes))
+        return self._summed(loss.expand(len(self.weights)))
 
     def _dimensions(self, whole: int) -> list[int]:
         """The lengths of the prefixes of vectors of a length, ascending."""
@@ -78,11 +83,18 @@ class Matryoshka(Objective):
             halves.append(halves[-1] // 2)
         return halves[::-1]
 
+    def _weights(self, dimensions: list[int], whole: int) -> list[float]:
+        """What the losses of prefixes of vectors of a length are multiplied by."""
+        weights = self.options.weights
+        if weights is None:
+            return [1.0] * len(dimensions)
+        if weights == "share":
+            return [dimension / whole for dimension in dimensions]
+        return weights
+
     def _summed(self, losses: Tensor) -> Tensor:
         """Sum the losses of all prefixes, each times its weight."""
-        if self.options.weights is None:
-            return losses.sum()
-        return (losses * losses.new_tensor(self.options.weights)).sum()
+        return (losses * losses.new_tensor(self.weights)).sum()
 
 
 def _prefix(vectors: Tensor, dimension: int) -> Tensor:

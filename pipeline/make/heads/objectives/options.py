@@ -60,10 +60,11 @@ class MatryoshkaOptions(Section):
 
     # Its name, or {name: NAME, OPTION: VALUE}
     objective: ObjectiveSettings = Field(default_factory=lambda: ObjectiveSettings(name="infonce"))
-    # How many numbers each prefix has, ascending; null for d and its halves, down to 8.
+    # How many numbers each prefix has, ascending; null for d and its halves, down to 16.
     dimensions: Annotated[list[Count], Field(min_length=1)] | None = None
-    # What the loss of each is multiplied by, in their order; null for 1, as in the paper.
-    weights: list[Annotated[float, Field(gt=0)]] | None = None
+    # What the loss of each is multiplied by, in their order; "share" for its share of d; null for
+    # 1, as in the paper.
+    weights: list[Annotated[float, Field(gt=0)]] | Literal["share"] | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -72,7 +73,7 @@ class MatryoshkaOptions(Section):
         dimensions = self.dimensions or []
         if dimensions != sorted(set(dimensions)):
             raise ValueError(f"dimensions must ascend, each once; got {dimensions}")
-        if self.weights is not None and len(self.weights) != len(dimensions):
+        if isinstance(self.weights, list) and len(self.weights) != len(dimensions):
             raise ValueError(
                 f"expected a weight for each of the dimensions, got {len(self.weights)} for "
                 f"{len(dimensions)}"
