@@ -161,6 +161,21 @@ def _objective(name: str, folder: Path) -> Iterator[Any]:
             gradients.append(similarity.grad)
         yield losses
         yield torch.stack(gradients)
+    if name == "matryoshka":
+        yield from _of_prefixes()
+
+
+def _of_prefixes() -> Iterator[Any]:
+    """The loss of a sum over prefixes, and its gradients by vectors."""
+    images, captions = torch.nn.functional.normalize(torch.randn(2, 6, 16), dim=2)
+    images.requires_grad_()
+    built = objectives.build(
+        "matryoshka", objective="adopt", dimensions=[4, 16], weights=[0.5, 2.0]
+    )
+    loss = built.of_vectors(images, captions, images @ captions.T, None)
+    loss.backward()
+    yield [loss.item()]
+    yield images.grad
 
 
 def _text(name: str, folder: Path) -> Iterator[Any]:

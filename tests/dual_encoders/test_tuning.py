@@ -159,7 +159,12 @@ def test_the_scale_is_trained_where_the_setting_says_so(setting: str, job: Tunin
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("triplet", {}), ("adopt", {}), ("sigmoid", {"temperature": 0.1, "bias": -5.0})],
+    [
+        ("triplet", {}),
+        ("adopt", {}),
+        ("sigmoid", {"temperature": 0.1, "bias": -5.0}),
+        ("matryoshka", {"objective": "triplet"}),
+    ],
 )
 def test_other_objectives(name: str, options: dict[str, float], job: TuningJob) -> None:
     changes = [f"objective={ {'name': name, **options} }", "logit_scale=unused", "epochs=1"]

@@ -226,6 +226,16 @@ def test_what_cannot_be_built_leaves_nothing(train: Callable[..., list[str]], re
     assert not Path("heads").exists()
 
 
+def test_a_head_of_prefixes(train: Callable[..., list[str]], refused: Any) -> None:
+    asked = ["--recipe", "vse2ad-matryoshka", "--name", "cut", "-S"]
+    lengths = "recipes.vse2ad-matryoshka.objective.dimensions"
+    said = refused("train", "--feature", "region", *asked, f"{lengths}=[4, 9]", *SMALL)
+    assert "has a prefix of 9 numbers, but the head's vectors have 8; shorten" in said
+    assert train(*asked, f"{lengths}=[4, 8]") == ["cut-region-bigru-s0"]
+    wrapped = description("cut-region-bigru-s0")["recipe"]["objective"]["objective"]
+    assert wrapped == {"name": "adopt", "margin": 0.2}
+
+
 def test_a_head_elsewhere_is_scored_by_its_folder(
     train: Callable[..., list[str]], pipeline: Any, refused: Any
 ) -> None:

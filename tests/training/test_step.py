@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from pipeline.foundation import settings
+from pipeline.foundation.parts.errors import InputError
+from pipeline.foundation.settings.parts import ObjectiveSettings
 from pipeline.make.heads import objectives
 from pipeline.make.heads.sides import Side
 from pipeline.make.heads.two_tower import TwoTower
@@ -29,6 +31,7 @@ SETTINGS = settings.load(
     ("training.sample.dimension=16", "training.sample.word_dimension=8"),
 )
 PAIRS, ITEMS, WIDTH = 12, 5, 6
+OPTIONS: dict[str, dict[str, Any]] = {"matryoshka": {"dimensions": [4, 16], "weights": "share"}}
 TEXT = BiGRUText(Vocabulary.of("abcdefghijklmno"))
 WORDS = len(TEXT.vocabulary)
 
@@ -72,7 +75,10 @@ def step(
         pieces,
         2.0,
     )
-    return TrainingStep(model, update, objectives.build(objective), same_image_negatives=False)
+    options = OPTIONS.get(objective, {})
+    return TrainingStep(
+        model, update, objectives.build(objective, **options), same_image_negatives=False
+    )
 
 
 def gradients(of: TrainingStep) -> dict[str, Tensor]:
@@ -93,14 +99,14 @@ def plain(of: TrainingStep, data: Batch) -> tuple[float, dict[str, Tensor]]:
     """The loss and gradients of the whole batch in one graph, as anybody would write it."""
     images = of.model.embed_images(data.images)
     captions = of.model.embed_captions(data.captions)
-    loss = of.objective(images @ captions.T, same_image(data))
+    loss = of.objective.of_vectors(images, captions, images @ captions.T, same_image(data))
     loss.backward()
     return float(loss.detach()), gradients(of)
 
 
 @pytest.mark.parametrize("pieces", [1, 2, 5, 12])
 @pytest.mark.parametrize("feature", ["region", "grid"])
-@pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce"])
+@pytest.mark.parametrize("objective", ["triplet", "adopt", "infonce", "matryoshka"])
 def test_a_batch_in_pieces_has_the_gradients_of_the_whole(
     feature: str, objective: str, pieces: int
 ) -> None:
@@ -255,3 +261,13 @@ def test_sides_with_dropout_or_a_pretrained_part_are_not_apart() -> None:
     assert not dropping.can_run_in_parallel
     pretrained.backbone = nn.Linear(2, 2)  # type: ignore[assignment]
     assert not pretrained.can_run_in_parallel
+
+
+def test_prefixes_longer_than_the_vectors_are_refused() -> None:
+    of = step()
+    wide = {"name": "matryoshka", "dimensions": [8, 17]}
+    recipe = SETTINGS.recipe("vse2ad").model_copy(
+        update={"objective": ObjectiveSettings.of(**wide)}
+    )
+    with pytest.raises(InputError, match=r"prefix of 17 numbers, .* have 16; shorten"):
+        TrainingStep.of(of.model, of.update, recipe)

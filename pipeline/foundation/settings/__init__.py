@@ -9,7 +9,11 @@ if TYPE_CHECKING:
     from pipeline.foundation.settings import written
     from pipeline.foundation.settings.judging import Evaluate, JudgeSettings, load_for_judging
     from pipeline.foundation.settings.loading import load
-    from pipeline.foundation.settings.parts import ArchitectureSettings, PoolingSettings
+    from pipeline.foundation.settings.parts import (
+        ArchitectureSettings,
+        ObjectiveSettings,
+        PoolingSettings,
+    )
     from pipeline.foundation.settings.recipe import (
         FineTuning,
         Learning,

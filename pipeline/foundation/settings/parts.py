@@ -120,6 +120,14 @@ class ObjectiveSettings(Named):
 
     KIND = "objectives"
 
+    @property
+    def parts(self) -> list[str]:
+        """Its name, and that of the objective that it wraps."""
+        wrapped = getattr(self.completed, "objective", None)
+        if isinstance(wrapped, ObjectiveSettings):
+            return [self.part, *wrapped.parts]
+        return [self.part]
+
 
 class TuningSettings(Named):
     """Which weights of a dual encoder are trained."""

@@ -147,7 +147,7 @@ class HeadRequest(Request):
             *loop,
             (TEXTS, self.text),
             (HEADS, recipe.architecture.name),
-            (objectives.OBJECTIVES, recipe.objective.name),
+            *((objectives.OBJECTIVES, name) for name in recipe.objective.parts),
             (pooling.POOLINGS, recipe.image_pooling.name),
             (pooling.POOLINGS, recipe.text_pooling.name),
             *of_user,
@@ -193,7 +193,8 @@ def _digest(file: str, named_by: str) -> str:
 
 
 def check_parts(recipe: Recipe, dimension: int) -> None:
-    """Check that a recipe's poolings and objective can be built; dimension: of the joint space.
+    """Check that a recipe's poolings and objective can be built, and that the objective has the
+    vectors it needs; dimension: of the joint space.
 
     Raises:
         InputError: For a name or an option that is not known, or a value that is refused.
@@ -203,4 +204,6 @@ def check_parts(recipe: Recipe, dimension: int) -> None:
     with torch.device("meta"):  # takes no memory and draws nothing
         for side in (recipe.image_pooling, recipe.text_pooling):
             pooling.of(side, dimension)
-    objectives.build(recipe.objective.name, **recipe.objective.options)
+    objective = objectives.build(recipe.objective.name, **recipe.objective.options)
+    if not embeds(recipe):
+        objective.require(None)

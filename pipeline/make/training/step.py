@@ -46,6 +46,7 @@ class TrainingStep(Step[Batch]):
         objective = OBJECTIVES.build(recipe.objective.name, **recipe.objective.options)
         if isinstance(model, Interaction):
             return LateStep(model, update, objective, recipe.same_image_negatives)
+        objective.require(model.dimension)
         return TrainingStep(model, update, objective, recipe.same_image_negatives)
 
     def _share(self, batch: Batch) -> dict[str, float]:
@@ -116,7 +117,7 @@ class TrainingStep(Step[Batch]):
             # Random numbers in the objective must be the same in all processes.
             states = processes.gather(torch.get_rng_state().to(similarity.device)[None])
             torch.set_rng_state(states[0].cpu())
-        loss, log = self._loss(similarity, batch)
+        loss, log = self._loss(similarity, batch, (images, captions))
         learned = [weight for weight in self.objective.parameters() if weight.requires_grad]
         of_images, of_captions, *of_learned = torch.autograd.grad(
             loss, [images, captions, *learned]
@@ -125,14 +126,21 @@ class TrainingStep(Step[Batch]):
             weight.grad = gradient / processes.count  # each process computes it of all pairs
         return log, [of_images, of_captions]
 
-    def _loss(self, similarity: Tensor, batch: Batch) -> tuple[Tensor, dict[str, float]]:
-        """The loss of all pairs, scaled for the backward pass, and the log."""
+    def _loss(
+        self, similarity: Tensor, batch: Batch, vectors: Sides | None = None
+    ) -> tuple[Tensor, dict[str, float]]:
+        """The loss of all pairs, scaled for the backward pass, and the log; vectors: those of which
+        the similarities are products.
+        """
         same = None
         if not self.same_image_negatives:
             assert batch.images.ids is not None
             ids = self.update.processes.gather(batch.images.ids.to(similarity.device))
             same = ids[:, None] == ids
-        loss = self.objective(similarity, same)
+        if vectors is None:
+            loss = self.objective(similarity, same)
+        else:
+            loss = self.objective.of_vectors(*vectors, similarity, same)
         log = {"loss": float(loss.detach()), **self.objective.log, **state_of(similarity.detach())}
         return self.update.precision.scaled(loss), log
 

@@ -24,6 +24,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], int]] = {
     "constant_k-printed": ("constant_k", {"k": 5, "denominator": "printed"}, 1),
     "adopt-printed": ("adopt", {"denominator": "printed"}, 1),
     "adopt-margin": ("adopt", {"margin": 0.2}, 1),
+    "matryoshka-triplet": ("matryoshka", {"objective": "triplet"}, 0),
 }
 
 
@@ -137,7 +138,11 @@ def test_bad_input_is_refused(name: str, similarity: Tensor, same_image: Tensor 
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("softmax", {}, "there are: adopt, constant_k, crcl, infonce, random_k, sigmoid, triplet"),
+        (
+            "softmax",
+            {},
+            "there are: adopt, constant_k, crcl, infonce, matryoshka, random_k, sigmoid, triplet",
+        ),
         ("adopt", {"tau": 0.1}, "'tau'; its options: temperature, denominator, margin, count"),
         ("adopt", {"temperature": 0.0}, "temperature"),
         ("adopt", {"denominator": "both"}, "'with_positive' or 'printed'"),
@@ -147,6 +152,10 @@ def test_bad_input_is_refused(name: str, similarity: Tensor, same_image: Tensor 
         ("constant_k", {"k": 0}, "k: .*greater"),
         ("crcl", {"weight": -1.0}, "weight"),
         ("triplet", {"margin": -0.1}, "margin"),
+        ("matryoshka", {"objective": "matryoshka"}, "does not wrap itself"),
+        ("matryoshka", {"objective": {"name": "adopt", "tau": 1}}, "option of .* adopt, 'tau'"),
+        ("matryoshka", {"dimensions": [8, 4]}, r"must ascend, each once; got \[8, 4\]"),
+        ("matryoshka", {"dimensions": [4, 8], "weights": [1.0]}, "for each .* got 1 for 2"),
     ],
 )
 def test_bad_options_are_refused(name: str, options: dict[str, Any], message: str) -> None:

@@ -60,7 +60,7 @@ class TuneRequest(Request):
             "images",
             (dual_encoders.DUAL_ENCODERS, self.encoder),
             (TUNINGS, self.tuning.weights.name),
-            (OBJECTIVES, self.tuning.objective.name),
+            *((OBJECTIVES, name) for name in self.tuning.objective.parts),
         )
 
 

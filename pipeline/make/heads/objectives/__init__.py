@@ -1,5 +1,5 @@
-"""Objectives: from a similarity matrix to a loss. A new one is a file here and a line in
-`OBJECTIVES`.
+"""Objectives: from a similarity matrix, or the vectors behind it, to a loss. A new one is a file
+here and a line in `OBJECTIVES`.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ OBJECTIVES: "lazy.LookupTable[type[Objective]]" = lazy.LookupTable(
         "constant_k": "pipeline.make.heads.objectives.infonce:ConstantK",
         "crcl": "pipeline.make.heads.objectives.infonce:CRCL",
         "infonce": "pipeline.make.heads.objectives.infonce:InfoNCE",
+        "matryoshka": "pipeline.make.heads.objectives.matryoshka:Matryoshka",
         "random_k": "pipeline.make.heads.objectives.infonce:RandomK",
         "sigmoid": "pipeline.make.heads.objectives.sigmoid:Sigmoid",
         "triplet": "pipeline.make.heads.objectives.triplet:Triplet",

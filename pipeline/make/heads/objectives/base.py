@@ -21,6 +21,30 @@ class Objective(nn.Module, ABC):
     def start_epoch(self, epoch: int) -> None:
         """Prepare for an epoch, from 0; objectives with a schedule override it."""
 
+    def require(self, dimension: int | None) -> None:
+        """Refuse a head that the objective cannot train, as an InputError; those that read vectors
+        override it.
+
+        dimension: d of the head's vectors; None if it has none.
+        """
+
+    def of_vectors(
+        self, images: Tensor, captions: Tensor, similarity: Tensor, same_image: Tensor | None
+    ) -> Tensor:
+        """Compute the loss of one batch as `forward`; objectives that read vectors override it.
+
+        Args:
+            images: Unit vectors, float [B, d].
+            captions: Likewise.
+            similarity: Their products [B, B].
+            same_image: See `forward`.
+
+        Returns:
+            A scalar.
+        """
+        loss: Tensor = self(similarity, same_image)
+        return loss
+
     def forward(self, similarity: Tensor, same_image: Tensor | None = None) -> Tensor:
         """Compute the loss of one batch, in float32 also under autocast (float64 stays).
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from pipeline.foundation.settings import Count, Section
+from pipeline.foundation.settings import Count, ObjectiveSettings, Section
 
 Least0 = Annotated[float, Field(ge=0)]
 Epochs = Annotated[int, Field(ge=0)]
@@ -53,6 +53,32 @@ class CRCLOptions(InfoNCEOptions):
 
     weight: Least0 = 5.0
     warmup_epochs: Epochs = 2  # The number of first epochs with y = 1
+
+
+class MatryoshkaOptions(Section):
+    """The wrapped objective, and the prefixes of the vectors that it compares."""
+
+    # Its name, or {name: NAME, OPTION: VALUE}
+    objective: ObjectiveSettings = Field(default_factory=lambda: ObjectiveSettings(name="infonce"))
+    # How many numbers each prefix has, ascending; null for d and its halves, down to 16.
+    dimensions: Annotated[list[Count], Field(min_length=1)] | None = None
+    # What the loss of each is multiplied by, in their order; "share" for its share of d; null for
+    # 1, as in the paper.
+    weights: list[Annotated[float, Field(gt=0)]] | Literal["share"] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if self.objective.name == "matryoshka":
+            raise ValueError("matryoshka does not wrap itself; name another objective")
+        dimensions = self.dimensions or []
+        if dimensions != sorted(set(dimensions)):
+            raise ValueError(f"dimensions must ascend, each once; got {dimensions}")
+        if isinstance(self.weights, list) and len(self.weights) != len(dimensions):
+            raise ValueError(
+                f"expected a weight for each of the dimensions, got {len(self.weights)} for "
+                f"{len(dimensions)}"
+            )
+        return self
 
 
 class SigmoidOptions(InfoNCEOptions):
