@@ -327,8 +327,8 @@ def test_seeds_have_files_of_their_own(pipeline: Any, files: Path) -> None:
 @pytest.mark.parametrize(
     ("systems", "place", "said"),
     [
-        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ has a file of each"),
-        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ has a file of each"),
+        (("one.npz", "two.npz"), "x.npz", "or of the run, --hits FOLDER/ has a file of each"),
+        (("Ours=one.npz,two.npz",), "x.npz", "or of the run, --hits FOLDER/ has a file of each"),
         (("A B=one.npz", "a-b=two.npz"), "new/", "one.npz and two.npz would both be new/a-b.npz"),
         (("∞=one.npz", "…=two.npz"), "new/", "makes no name of a file"),
         (("one.npz", "two.npz"), "./", "is measured here; name another folder"),

@@ -104,6 +104,10 @@ def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scor
     """
     part, _ = ranked[0]
     system = part.system
+    if system.relevance is not None:
+        raise InputError(
+            "--hits writes the ranks of each caption's own image; leave it out where other answers are right"
+        )
     if part.rules.folds > FOLDS:
         raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
     languages, language_of_caption = _languages(system)
