@@ -332,21 +332,16 @@ def _refuse_lists(system: System, options: EvaluateOptions) -> None:
         )
     if options.hits:
         raise InputError(
-            f"--hits writes the rank of every query, which the lists of {system.name} may leave open"
+            f"--hits writes the rank of every query, which the lists of {system.name} may leave open: give scores of "
+            "all pairs; or publish the lists, which `pipeline compare` and `pipeline board` read"
         )
 
 
 def _refuse_hits(system: System, options: EvaluateOptions) -> None:
-    """Check likewise that ranks alone are not asked for what only scores tell, and that --hits
-    writes those of captions' own images.
-    """
+    """Check likewise that ranks alone are not asked for what only scores tell."""
     if system.hits and (options.run or options.card):
         raise InputError(
             f"{system.name}: is a file of hits, which holds no scores; --run and --card need the scores"
-        )
-    if options.hits and (options.truth.is_chosen or system.relevance is not None):
-        raise InputError(
-            "--hits writes the ranks of each caption's own image; leave it out where other answers are right"
         )
 
 

@@ -143,6 +143,17 @@ def test_hits_of_the_run_are_by_the_first_protocol_of_its_card(
         assert of_hits["interval"] == entry["3fold"]["interval"]
 
 
+def test_hits_of_the_run_are_by_its_judgements(scored_run: Any) -> None:
+    right = [f"caption:{100 + 5 * image} 0 image:{10 + 10 * image} 1" for image in range(6)]
+    Path("right.txt").write_text("\n".join([*right, "caption:100 0 image:30 1"]))
+    code, _, err = scored_run("evaluate", *RUN, "--qrels", "right.txt", "--hits", "hits/")
+    assert code == 0, err
+    for name, entry in results().items():
+        (of_hits,) = numbers(scored_run, f"hits/{name}.npz")
+        assert of_hits["protocol"] == "qrels"
+        assert of_hits["interval"] == entry["qrels"]["interval"]
+
+
 def test_metrics_by_name_stand_in_the_results_and_are_traced(
     scored_run: Any, refused: Callable[..., str]
 ) -> None:
