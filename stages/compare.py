@@ -17,6 +17,7 @@ from pipeline.foundation.evaluation.metrics import Metric, Metrics, evaluate, pa
 from pipeline.foundation.evaluation.metrics.base import at
 from pipeline.foundation.evaluation.metrics.standard import with_further
 from pipeline.foundation.evaluation.retrieval import Direction, Ids, Lists, Protocol, Ties
+from pipeline.foundation.evaluation.retrieval.relevance import as_relevance
 from pipeline.foundation.evaluation.statistics import contrast
 from pipeline.foundation.evaluation.statistics.families import FDR
 from pipeline.foundation.parts import extras
@@ -538,9 +539,14 @@ def _refuse_other_queries(pools: Sequence[System]) -> None:
 
 
 def _refuse_other_answers(pools: Sequence[System]) -> None:
-    """Refuse runs whose own files say that other candidates are right for a query."""
+    """Refuse runs whose own files say that other candidates are right for a query, and hits of
+    other right answers.
+    """
     first = pools[0]
     for pool in pools[1:]:
+        if first.hits or pool.hits:
+            _refuse_hits_of_other_answers(first, pool)
+            continue
         if first.relevance is None or pool.relevance is None or first.shape != pool.shape:
             continue
         mine = first.relevance.t2i
@@ -555,6 +561,32 @@ def _refuse_other_answers(pools: Sequence[System]) -> None:
                     f"{first.name} and {pool.name}: have other right candidates for query {query}; give "
                     "--qrels, which says what is right for both"
                 )
+
+
+def _refuse_hits_of_other_answers(first: System, pool: System) -> None:
+    """Refuse two systems, one of which is known by its hits, where other candidates are right."""
+    if first.relevance is None and pool.relevance is None:
+        return
+    if first.shape != pool.shape:
+        return  # which is refused with their sizes
+    mine = as_relevance(first.truth, first.shape)
+    theirs = as_relevance(pool.truth, pool.shape)
+    if not mine.ranks_like(theirs):
+        raise InputError(
+            f"{first.name} and {pool.name}: are ranked by {_right(first)} and by {_right(pool)}, which are not the "
+            "same right answers; write the hits of both by the same --qrels or --same-text"
+        )
+
+
+def _right(pool: System) -> str:
+    """What is right for the queries of a system, in words."""
+    if pool.hits:
+        return pool.hits.right
+    if pool.judgements:
+        return f"the judgements in {pool.judgements.path.name}"
+    if pool.relevance is not None:
+        return "equal captions as one query"
+    return "each caption's own image"
 
 
 def _directions(pool: System) -> frozenset[Direction]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -25,11 +24,10 @@ from pipeline.foundation.settings import JudgeSettings
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.systems.scores import judged, measured
 from pipeline.judge.systems.scores.foreign import open_system, opening
-from pipeline.judge.systems.scores.layout import is_store
 from pipeline.judge.systems.scores.system import System
 from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
-from stages import named_systems
+from stages import hits, named_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import HITS_OF_SEVERAL, EvaluateOptions
 from stages.measure import (
@@ -44,9 +42,6 @@ from stages.progress import Progress, say
 
 if TYPE_CHECKING:
     from pipeline.foundation.settings import AnySettings
-
-
-LONGEST_STEM = 240  # bytes of a file's name, with room for what is written beside it
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
         workers.counted_on(executor),
     ):
         with named_systems.saying_read_as() as read_as:
-            for row, hits in zip(rows, hits_files, strict=True):
+            for row, hits_file in zip(rows, hits_files, strict=True):
                 system = _opened(row, columns, options)
                 read_as.append((row.file, system.read_as))
                 by = rules or _rules_of_system(system, options)
@@ -132,7 +127,7 @@ def evaluate(paths: Paths, settings: AnySettings, options: EvaluateOptions) -> N
                 if is_untitled:
                     title = ""
                 shown.append((title, numbers | {"contender": contender}))
-                _write(pool, row, numbers, options, hits, evaluation, unwritten)
+                _write(pool, row, numbers, options, hits_file, evaluation, unwritten)
         if options.per_query:
             with unwritten.of(options.per_query):
                 measured.write_query_tables(options.per_query, tables)
@@ -161,37 +156,15 @@ def _hits_files(rows: Sequence[_Row], options: EvaluateOptions) -> list[Path | N
         return [None] * len(rows)
     if options.has_one_file_of_hits:
         return [options.hits]
-    if is_store(options.hits):
-        raise InputError(f"--hits {options.hits}: is a store of scores; name another folder")
-    system_of: dict[str, str] = {}
-    files: list[Path] = []
+    systems = []
     for row in rows:
         name = row.label
         if not name or row.series:
             name = opening.name_of(row.file, row.root)
-        file = options.hits / f"{_file_stem(name)}.npz"
-        same = file.name.casefold()  # for file systems that do not tell A from a
-        if same in system_of:
-            raise InputError(
-                f"--hits: {system_of[same]} and {row.file} would both be {file}; give them names, "
-                "TITLE=FILE, or folders of their own"
-            )
-        system_of[same] = row.file
-        files.append(file)
+        systems.append((name, row.file))
+    files = hits.files(options.hits, systems)
     _refuse_measured(rows, files)
-    for file in files:
-        streams.refuse_occupied(file)
     return [*files]
-
-
-def _file_stem(name: str) -> str:
-    """A system's name as that of a file: letters, digits and . _ + - alone."""
-    stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.")
-    if not stem or len(os.fsencode(stem)) > LONGEST_STEM:
-        raise InputError(
-            f"--hits: {name[:60]!r} cannot be a file's name; give the system another one, TITLE=FILE"
-        )
-    return stem
 
 
 def _refuse_measured(rows: Sequence[_Row], files: Sequence[Path]) -> None:
@@ -361,21 +334,16 @@ def _refuse_lists(system: System, options: EvaluateOptions) -> None:
         )
     if options.hits:
         raise InputError(
-            f"--hits writes the rank of every query, which the lists of {system.name} may leave open"
+            f"--hits writes the rank of every query, which the lists of {system.name} may leave open: give scores of "
+            "all pairs; or publish the lists, which `pipeline compare` and `pipeline board` read"
         )
 
 
 def _refuse_hits(system: System, options: EvaluateOptions) -> None:
-    """Check likewise that ranks alone are not asked for what only scores tell, and that --hits
-    writes those of captions' own images.
-    """
+    """Check likewise that ranks alone are not asked for what only scores tell."""
     if system.hits and (options.run or options.card):
         raise InputError(
             f"{system.name}: is a file of hits, which holds no scores; --run and --card need the scores"
-        )
-    if options.hits and (options.truth.is_chosen or system.relevance is not None):
-        raise InputError(
-            "--hits writes the ranks of each caption's own image; leave it out where other answers are right"
         )
 
 
@@ -401,7 +369,7 @@ def _write(
     row: _Row,
     numbers: Mapping[str, Any],
     options: EvaluateOptions,
-    hits: Path | None,
+    hits_file: Path | None,
     evaluation: Evaluation,
     unwritten: Unwritten,
 ) -> None:
@@ -417,9 +385,12 @@ def _write(
     if options.save_qrels:
         with unwritten.of(options.save_qrels):
             _write_qrels(options.save_qrels, pool)
-    if hits:
-        with unwritten.of(hits):
-            _write_hits(hits, row, pool, numbers["dataset"] or "")
+    if hits_file:
+        scores = None
+        if opening.model_of(row.file, row.root) is None:
+            scores = (row.file, row.root)
+        with unwritten.of(hits_file):
+            hits.write(hits_file, pool, numbers["dataset"] or "", scores)
     if options.record:
         with unwritten.of(evaluation.paths.recorded):
             _record(evaluation, pool, _distractor_stores(options))
@@ -443,20 +414,6 @@ def _write_qrels(path: Path, pool: MeasuredPool) -> None:
     is_rounded = qrels.write(path, right, system.image_ids, system.caption_ids)
     if is_rounded:
         say(f"{path}: grades are rounded to whole numbers from 1 up; other tools' nDCG differs")
-
-
-def _write_hits(path: Path, row: _Row, pool: MeasuredPool, dataset: str) -> None:
-    from pipeline.judge.systems.scores.foreign import hits_file
-
-    digest = ""
-    if opening.model_of(row.file, row.root) is None:
-        digest = opening.digest_of(row.file, row.root)
-    hits_file.write(path, pool.by_protocol[0].ranked, dataset, digest)
-    if not pool.pool.has_ids:
-        say(
-            f"{path}: has no ids, so it is compared in this order alone; give --manifest to write ids, by which "
-            "systems are aligned"
-        )
 
 
 def _record(evaluation: Evaluation, pool: MeasuredPool, distractors: Sequence[System]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pipeline.foundation import manifest
@@ -20,7 +22,7 @@ from pipeline.judge.tables.bold import Contender
 from pipeline.judge.tables.evaluated import Series
 from pipeline.run.provenance import results
 from pipeline.run.provenance.results import Result
-from stages import named_systems, scored_systems
+from stages import hits, named_systems, scored_systems
 from stages.arguments import Workers
 from stages.commands.evaluate import EvaluateOptions
 from stages.measure import (
@@ -46,9 +48,11 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     truth = replace(judged.Truth.of(chosen), left_out=settings.manifest.left_out)
     evaluation = Evaluation(paths, chosen, truth, options.ties, options.extended)
     scored = _scored(paths, settings)
+    hits_files = _hits_files(scored, options)
     card = manifest.dataset(settings.run.dataset, paths.root)
     entries = {}
     tables = []
+    unwritten = Unwritten()
     notes: list[tuple[str, str]] = []
     read_as: list[tuple[str, str]] = []
     with Workers(scheduler=options.scheduler).open() as executor, workers.counted_on(executor):
@@ -67,10 +71,13 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
             entries[name] = _result(of_split, name, pool, list(scored))
             if options.per_query:
                 tables.append(measured.query_table(pool.by_protocol, name))
+            if name in hits_files:
+                with unwritten.of(hits_files[name]):
+                    hits.write(hits_files[name], pool, store.dataset, (str(store.path), Path()))
+                    notes += _notes_on_hits(pool, paths)
 
     named_systems.say_read_as(read_as)
     say_notes(notes)
-    unwritten = Unwritten()
     if options.per_query:
         with unwritten.of(options.per_query):
             measured.write_query_tables(options.per_query, tables)
@@ -86,6 +93,31 @@ def evaluate_run(paths: Paths, settings: Settings, options: EvaluateOptions) -> 
     unwritten.refuse()
     if options.output in ("text", "verbose") and not options.catalogue:
         say(f"{paths.metrics}: {counted(len(entries), 'system')}", err=False)
+
+
+def _hits_files(scored: Mapping[str, System], options: EvaluateOptions) -> dict[str, Path]:
+    """The file of hits of each system, by its name; none where they are not asked for."""
+    if options.hits is None:
+        return {}
+    files = hits.files(options.hits, [(name, name) for name in scored])
+    return dict(zip(scored, files, strict=True))
+
+
+def _notes_on_hits(pool: MeasuredPool, paths: Paths) -> list[tuple[str, str]]:
+    """Say by which of several protocols the hits of a system are, and how those by others are
+    written.
+    """
+    first, *others = [numbers["protocol"] for numbers in pool.numbers]
+    if not others:
+        return []
+    system = pool.pool
+    stores = system.path.parent.relative_to(paths.root) / "*.zarr"
+    note = (
+        f"{system.name}: its hits are by protocol {first}, the first of its data set's card; those by "
+        f"{' and '.join(others)}, in a folder of their own: `pipeline evaluate '{stores}' --protocol {others[0]} "
+        "--hits FOLDER/`"
+    )
+    return [(system.name, note)]
 
 
 def _scored(paths: Paths, settings: Settings) -> dict[str, System]:

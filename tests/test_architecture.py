@@ -31,6 +31,7 @@ SHARED = {
     "stages.terminal",
     "stages.evaluate_as",
     "stages.evaluate_run",
+    "stages.hits",
     "stages.measure",
     "stages.missing_rows",
     "stages.named_systems",

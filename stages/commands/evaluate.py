@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OF_FILES = declared.Scope("needs a FILE; the run is measured by its data set's card")
 OF_ONE_FILE = declared.Scope("needs one FILE alone: each FILE needs a call of its own")
-HITS_OF_SEVERAL = "--hits FILE is for one system; of several, --hits FOLDER/ writes a file of each"
+HITS_OF_SEVERAL = "--hits FILE is for one FILE alone; of several, or of the run, --hits FOLDER/ writes a file of each"
 OF_OWN_NUMBERS = declared.Scope("is for our own numbers: leave it or --as out")
 OF_ENCODERS = declared.Scope("is for a model, KIND:PLACE")
 WITHOUT_DISTRACTORS = declared.Scope(
@@ -227,10 +227,9 @@ class EvaluateOptions(declared.Options):
             type=OutputsPath(".npz"),
             metavar="FILE|FOLDER/",
             help="Also write the rank of each query's best right candidate (.npz): a small file that `evaluate` "
-            "and `compare` read like the scores, by the same protocol. Of several systems: SYSTEM.npz of each in "
-            "FOLDER, which exists or ends in /.",
+            "and `compare` read like the scores, by the same protocol. Of several systems, and of the run: SYSTEM.npz "
+            "of each in FOLDER, which exists or ends in /.",
         ),
-        OF_FILES,
         WITHOUT_DISTRACTORS,
         OF_OWN_NUMBERS,
     ] = None

@@ -209,6 +209,8 @@ HITS = {
     "folds": 1,
     "images": 2,
     "languages": [],
+    "right": "own",
+    "judgements": "",
     "scores": "",
 }
 SCORES = [

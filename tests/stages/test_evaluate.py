@@ -28,11 +28,11 @@ from pipeline.foundation.artefacts import record as records
 from pipeline.foundation.compute import made_with
 from pipeline.foundation.evaluation.judgements import coco_pairs
 from pipeline.foundation.evaluation.metrics import evaluate
-from pipeline.foundation.evaluation.retrieval import Lists, Relevance
+from pipeline.foundation.evaluation.retrieval import Lists, Protocol, Relevance
 from pipeline.foundation.evaluation.retrieval.lists import Listed
 from pipeline.foundation.evaluation.statistics import ImageHits, intervals
 from pipeline.foundation.files.compared import DIFFERS, MATCHES
-from pipeline.foundation.manifest import Manifest
+from pipeline.foundation.manifest import Dataset, Manifest
 from pipeline.foundation.parts.errors import InputError
 from pipeline.judge.systems.scores import measured
 from pipeline.judge.systems.scores.system import System
@@ -106,6 +106,52 @@ def test_a_run_is_measured_with_intervals_and_what_made_it(scored_run: Any) -> N
         store.made_from.recorded(),
         [made_with.today()],
     )
+
+
+def test_the_run_has_hits_of_each_system_for_a_board(
+    scored_run: Any, refused: Callable[..., str]
+) -> None:
+    for _ in range(2):  # results that are up to date are measured again
+        shutil.rmtree("hits", ignore_errors=True)
+        assert scored_run("evaluate", *RUN, "--hits", "hits/")[0] == 0
+    measured_systems = results()
+    files = sorted(Path("hits").iterdir())
+    assert {file.stem for file in files} == measured_systems.keys()
+    for file in files:
+        (of_hits,) = numbers(scored_run, file)
+        assert (of_hits["dataset"], of_hits["split"]) == ("sample", "test")
+        assert of_hits["interval"] == measured_systems[file.stem]["all"]["interval"]
+    code, out, err = scored_run("board", f"sample={Path('hits/*.npz')}", "--json")
+    assert code == 0, err
+    assert {each["name"] for each in json.loads(out)["systems"]} == measured_systems.keys()
+    assert "or of the run, --hits FOLDER/" in refused("evaluate", *RUN, "--hits", "one.npz")
+
+
+def test_hits_of_the_run_are_by_the_first_protocol_of_its_card(
+    scored_run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = [Protocol("3fold", folds=3), "all"]
+    with monkeypatch.context() as card:
+        card.setattr(Dataset, "protocols_of", lambda dataset, split: several)
+        code, _, err = scored_run("evaluate", *RUN, "--hits", "hits/")
+    assert code == 0, err
+    said = " ".join(err.split())
+    assert said.count("hits are by protocol 3fold, the first of its data set's card") == 1
+    assert "`pipeline evaluate 'similarities/sample/*.zarr' --protocol all --hits FOLDER/`" in said
+    for name, entry in results().items():
+        (of_hits,) = numbers(scored_run, f"hits/{name}.npz")
+        assert of_hits["interval"] == entry["3fold"]["interval"]
+
+
+def test_hits_of_the_run_are_by_its_judgements(scored_run: Any) -> None:
+    right = [f"caption:{100 + 5 * image} 0 image:{10 + 10 * image} 1" for image in range(6)]
+    Path("right.txt").write_text("\n".join([*right, "caption:100 0 image:30 1"]))
+    code, _, err = scored_run("evaluate", *RUN, "--qrels", "right.txt", "--hits", "hits/")
+    assert code == 0, err
+    for name, entry in results().items():
+        (of_hits,) = numbers(scored_run, f"hits/{name}.npz")
+        assert of_hits["protocol"] == "qrels"
+        assert of_hits["interval"] == entry["qrels"]["interval"]
 
 
 def test_metrics_by_name_stand_in_the_results_and_are_traced(

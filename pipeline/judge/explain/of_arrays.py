@@ -135,6 +135,7 @@ def opened(runs: Sequence[object]) -> list[object]:
         system = open_system(str(run))
         if not isinstance(system.scores, KnownRanks):
             raise _no_array(run)
+        refuse_judged(system)
         if system.has_ids and first is not None:
             system.require_owners_of(first)
             system = fuse.in_order_of(first, system)
@@ -144,13 +145,22 @@ def opened(runs: Sequence[object]) -> list[object]:
     return read
 
 
+def refuse_judged(system: System) -> None:
+    """Refuse hits by other right answers than each caption's own image, which are not tried."""
+    if system.hits is not None and system.relevance is not None:
+        raise InputError(
+            f"{system.name}: holds ranks by {system.hits.right}, and only those of each caption's own image are "
+            "taken here; give the scores, or use `pipeline evaluate` or `pipeline compare`"
+        )
+
+
 def owner_of(sources: Sequence[Scores], captions_per_image: int) -> Ids:
     """The row of each caption's image, int64 [C]: that of the first file of hits, or as many
     consecutive captions of each.
     """
     for source in sources:
         if isinstance(source, KnownRanks):
-            return source.owner
+            return source.relevance.owner
     return consecutive_captions(sources[0].shape, captions_per_image)
 
 

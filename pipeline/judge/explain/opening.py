@@ -19,7 +19,7 @@ from pipeline.foundation.parts.errors import InputError
 from pipeline.foundation.settings.paths import Paths
 from pipeline.judge.explain import otherwise
 from pipeline.judge.explain.given import FOLD, Given
-from pipeline.judge.explain.of_arrays import fold_of
+from pipeline.judge.explain.of_arrays import fold_of, refuse_judged
 from pipeline.judge.explain.of_tools import OfTools
 from pipeline.judge.systems.scores import conventions, judged
 from pipeline.judge.systems.scores.foreign import open_system, opening
@@ -104,6 +104,7 @@ class Source:
             if of_splits is None:
                 raise
             return of_splits, self.columns.known_split or "test"
+        refuse_judged(system)
         measured = system.split or ""
         systems = {measured: system}
         dataset = system.made_from.dataset

@@ -125,7 +125,8 @@ def test_grades_follow_their_pairs() -> None:
     assert relevance.t2i.candidate.tolist() == [1, 2, 0]
     assert relevance.t2i.grades.tolist() == [3, 1, 2]
     assert relevance.i2t.grades.tolist() == [2, 3, 1]
-    assert relevance.select(np.array([2, 1]), np.array([0])).t2i.grades.tolist() == [3, 1]
+    reordered = relevance.select(np.array([2, 1]), np.array([0])).t2i
+    assert (reordered.candidate.tolist(), reordered.grades.tolist()) == ([0, 1], [1, 3])
 
 
 def test_refuses_a_relation_of_another_size_or_without_pairs() -> None:

@@ -103,20 +103,23 @@ class RankedPool:
 
 @dataclass(frozen=True, eq=False)
 class KnownRanks:
-    """The ranks of each caption's own image, and of each image's best caption, by one protocol."""
+    """The rank of each query's best right candidate, by one protocol."""
 
     shape: tuple[int, int]  # images and captions
-    owner: Ids  # int64 [C], the image of each caption, NO_IMAGE for none
+    relevance: Relevance  # what is right
     pools: tuple[RankedPool, ...]  # one for each fold
     rules: Protocol  # the protocol by which they were counted
     name: str  # the file, for messages
     dataset: str = ""  # the data set's name, "" where it is unknown
+    judgements: str = ""  # the file that says what is right, "" for none
+    # whether captions of equal text are one query, for which all their images are right
+    same_text: bool = False
 
     def ranks(self, relevance: Relevance) -> Ranks:
         """The ranks of all images and captions as one pool.
 
         Args:
-            relevance: What is right in it, which must be each caption's own image.
+            relevance: What is right in it, which must be what was right when they were counted.
 
         Returns:
             Both directions' ranks.
@@ -131,10 +134,10 @@ class KnownRanks:
                 whole = pool
         if whole is None:
             raise self._of_other_pool()
-        if not relevance.equals(Relevance.of_owner(self.owner, images)):
+        if not relevance.ranks_like(self.relevance):
             raise InputError(
-                f"{self.name}: holds the ranks of each caption's own image, which other right "
-                "answers do not have; leave out --qrels and --same-text, or give the scores"
+                f"{self.name}: holds ranks by {self.right}, which other right answers do not have; leave "
+                "out --qrels and --same-text, or give the scores"
             )
         of_images = _query_ranks(whole.of_images, whole.images, images)
         of_captions = _query_ranks(whole.of_captions, whole.captions, captions)
@@ -147,7 +150,8 @@ class KnownRanks:
         Args:
             images: int64 [I'], rows.
             captions: int64 [C'], columns.
-            relevance: What is right among them, which must be each caption's own image.
+            relevance: What is right among them, which must be what was right when they were
+                counted.
 
         Returns:
             Both directions' ranks; a direction that does not follow has no queries.
@@ -187,9 +191,18 @@ class KnownRanks:
                 kept.append(replace(pool, images=rows, captions=columns))
         if not kept:
             raise self._of_other_pool()
-        owner = renumbered(self.owner[captions], images, self.shape[0])
         shape = (len(images), len(captions))
-        return replace(self, shape=shape, owner=owner, pools=tuple(kept))
+        relevance = self.relevance.select(images, captions)
+        return replace(self, shape=shape, relevance=relevance, pools=tuple(kept))
+
+    @property
+    def right(self) -> str:
+        """What is right, in words."""
+        if self.judgements:
+            return f"the judgements in {self.judgements}"
+        if self.same_text:
+            return "equal captions as one query"
+        return "each caption's own image"
 
     def direction(self, name: Direction, block_bytes: int) -> NoReturn:
         """Refuse what needs scores, see `PerDirection.direction`.

@@ -88,7 +88,22 @@ class Positives:
         grade = None
         if self.grade is not None:
             grade = self.grade[pairs][inside]
-        return Positives.of_pairs(query[inside], candidate[inside], len(queries), grade)
+        query = query[inside]
+        candidate = candidate[inside]
+        if (np.diff(candidates) < 0).any():
+            order = np.lexsort((candidate, query))
+            candidate = candidate[order]
+            if grade is not None:
+                grade = grade[order]
+        return Positives.of_pairs(query, candidate, len(queries), grade)
+
+    def has_pairs_of(self, other: Positives) -> bool:
+        """Whether the other relation holds the same pairs, in any order and with any grades."""
+        if not np.array_equal(self.start, other.start):
+            return False
+        mine = np.lexsort((self.candidate, self.query))
+        theirs = np.lexsort((other.candidate, other.query))
+        return np.array_equal(self.candidate[mine], other.candidate[theirs])
 
     def equals(self, other: Positives) -> bool:
         """Whether the other relation holds the same pairs in the same order, with the same
@@ -194,6 +209,16 @@ class Relevance:
         if self.order is not None:
             return self.of_captions(t2i, len(images), owner)
         return Relevance(self.i2t.restricted(images, captions, columns), t2i, owner)
+
+    def ranks_like(self, other: Relevance) -> bool:
+        """Whether the best right candidates of the other relation have the same ranks: the same is
+        right whatever the grades, and intervals draw captions with the same images.
+        """
+        return (
+            np.array_equal(self.drawn_with, other.drawn_with)
+            and self.i2t.has_pairs_of(other.i2t)
+            and self.t2i.has_pairs_of(other.t2i)
+        )
 
     def equals(self, other: Relevance) -> bool:
         """Whether the same is right in the other relation, and captions have the same images."""

@@ -250,6 +250,8 @@ def judge(system: System, truth: Truth, manifest: Manifest | None) -> System:
             names = evaluation.judgements.names.Names(system, lambda: files_of(system, manifest))
         read = evaluation.judgements.qrels.read(truth.qrels, system, names, truth.left_out)
         return _of_listed(replace(system, relevance=read.relevance, judgements=read))
+    if truth.same_text and system.hits and system.hits.same_text:
+        return system
     if truth.same_text:
         system.require_ids()
         if manifest is None:
@@ -419,13 +421,15 @@ def notes_of_two(first: System, other: System) -> list[str]:
             f"{other.name}: is of {other.dataset}, {first.name} of {first.dataset}, as their files say: are these "
             "the same images and captions?"
         )
-    if first.has_ids or other.has_ids or first.relevance is not None:
+    if first.has_ids or other.has_ids:
         return notes
     if are_hits:
         notes.append(
             f"{other.name}: without ids, like {first.name}, and hits do not show the order of images and captions, so "
             "it is taken to be the same; hits that are written with --manifest have ids"
         )
+        return notes
+    if first.relevance is not None:
         return notes
     seen = mistakes.of_two(first.scores, other.scores, first.caption_image)
     return [f"{other.name}: {mistake}" for mistake in seen]
@@ -470,6 +474,8 @@ def _right(system: System, relevance: Relevance, truth: Truth) -> dict[str, Any]
     i2t = relevance.i2t
     t2i = relevance.t2i
     source = "equal captions"
+    if system.hits is not None and system.hits.judgements:
+        source = system.hits.judgements
     if system.judgements is not None:
         source = system.judgements.path.name
     right = {

@@ -114,6 +114,81 @@ def test_hits_are_said_to_be_of_a_system_that_their_file_is_not_called(
     assert open_system("one.npz").read_as.startswith("hits by protocol all")
 
 
+def judge(name: str = "qrels.txt", seed: int = 5, images_too: bool = False) -> str:
+    """Write judgements of a random fifth of the captions, with several right images each; others of
+    images if asked. Return the file's name.
+    """
+    generator = np.random.default_rng(seed)
+    lines = []
+    for caption in generator.choice(CAPTIONS, CAPTIONS // 5, replace=False).tolist():
+        for image in generator.choice(IMAGES, 3, replace=False).tolist():
+            grade = generator.integers(1, 4)
+            lines.append(f"caption:{5000 + 7 * caption} 0 image:{100 + image} {grade}")
+            if images_too and grade > 1:
+                lines.append(f"image:{100 + image} 0 caption:{5000 + 7 * caption} {grade}")
+    Path(name).write_text("\n".join(lines))
+    return name
+
+
+@pytest.mark.parametrize("images_too", [False, True], ids=["one relation", "two"])
+@pytest.mark.parametrize("rules", [(), FOLDS], ids=["all", "folds"])
+def test_hits_by_judgements_have_the_numbers_and_tests_of_the_scores(
+    pipeline: Any, files: Path, rules: tuple[str, ...], images_too: bool
+) -> None:
+    right = ("--qrels", judge(images_too=images_too))
+    np.savez("three.npz", **{**np.load("one.npz"), "scores": scores(3, 2.0)})
+    other = "three"
+    if not rules:
+        other = "two"  # whose images have another order
+    hits = [write(pipeline, name, *right, *rules) for name in ("one", other)]
+    of_scores = printed(pipeline, "evaluate", "one.npz", *right, *rules)
+    assert of_scores[0]["tied"]["t2i"] > 0
+    assert of_scores[0]["queries"]["t2i"] <= CAPTIONS // 5
+    assert printed(pipeline, "evaluate", hits[0], *right) == of_scores
+    compared = differences(pipeline, "one.npz", f"{other}.npz", *right, *rules)
+    assert differences(pipeline, *hits) == compared
+    assert differences(pipeline, hits[0], f"{other}.npz", *right, *rules) == compared
+    again = write_again(pipeline, hits[0])
+    assert dict(np.load(again)).keys() == dict(np.load(hits[0])).keys()
+    assert differences(pipeline, again, hits[1]) == compared
+
+
+def differences(pipeline: Any, *named: str) -> list[dict[str, Any]]:
+    """What `compare` prints as JSON, without what it calls all in one pool by some judgements."""
+    listed = printed(pipeline, "compare", *named)
+    for each in listed:
+        del each["protocol"]
+    return listed
+
+
+def write_again(pipeline: Any, hits: str) -> str:
+    """The hits of a file of hits."""
+    code, _, err = pipeline("evaluate", hits, "--hits", "again.npz")
+    assert code == 0, err
+    return "again.npz"
+
+
+def test_hits_by_other_right_answers_are_not_compared(
+    pipeline: Any, refused: Callable[..., str], files: Path
+) -> None:
+    own = write(pipeline, "two")
+    judged = write(pipeline, "one", "--qrels", judge())
+    Path("one.npz").rename("three.npz")
+    others = write(pipeline, "three", "--qrels", judge("others.txt", 6))
+    said = refused("compare", judged, others)
+    assert "ranked by the judgements in qrels.txt and by the judgements in others.txt" in said
+    assert "by the same --qrels or --same-text" in said
+    for unjudged in (own, "two.npz"):
+        assert "and by each caption's own image" in refused("compare", judged, unjudged)
+    assert "leave out --qrels" in refused("evaluate", judged, "--qrels", "others.txt")
+    assert "holds ranks by the judgements in qrels.txt" in refused(
+        "explain", judged, "--published", "RSUM=3"
+    )
+    (numbers,) = json.loads(pipeline("evaluate", judged, "--json")[1])
+    assert "by protocol all and the judgements in qrels.txt" in numbers["read_as"]
+    assert numbers["relevance"]["source"] == "qrels.txt"
+
+
 def variants(found: dict[str, Any]) -> dict[tuple[str, ...], dict[str, float]]:
     """The numbers that `explain` tried, by the differences and the direction."""
     numbers = {}
@@ -246,6 +321,29 @@ def test_hits_of_several_languages_have_the_numbers_of_each(
     assert "caption_language names others than 2 languages" in refused("evaluate", "damaged.npz")
 
 
+@pytest.mark.parametrize("languages", [("en",), ("de", "en")], ids=["one language", "two"])
+def test_equal_captions_are_one_query_of_hits(
+    pipeline: Any, tmp_path: Path, languages: tuple[str, ...]
+) -> None:
+    known = manifest(160)
+    rows = range(len(known.table))
+    known.table["caption"] = [f"text {row % 90}" for row in rows]
+    known.table["language"] = [languages[row % len(languages)] for row in rows]
+    known.save(tmp_path / "coco.parquet")
+    named = ("--manifest", "coco.parquet", "--same-text", "positive")
+    for seed, name in enumerate(("a", "b")):
+        np.save(f"{name}.npy", scores(seed, 1.5))
+        code, _, err = pipeline("evaluate", f"{name}.npy", "--hits", f"{name}.npz", *named)
+        assert code == 0, err
+    of_scores = printed(pipeline, "evaluate", "a.npy", *named)
+    assert of_scores[0]["queries"]["t2i"] < CAPTIONS
+    assert printed(pipeline, "evaluate", "a.npz") == of_scores
+    assert printed(pipeline, "evaluate", "a.npz", "--same-text", "positive") == of_scores
+    assert differences(pipeline, "a.npz", "b.npz") == differences(
+        pipeline, "a.npy", "b.npy", *named
+    )
+
+
 def described(name: str, **said: Any) -> str:
     """Write the hits of a file again, with other facts; return the new file's name."""
     arrays = dict(np.load(f"{name}-hits.npz"))
@@ -288,10 +386,9 @@ def test_hits_of_another_split_or_data_set_are_not_compared_silently(
             ("explain", "one-hits.npz", "--published", "RSUM=3", *FOLDS),
             "holds ranks by protocol all",
         ),
-        (("evaluate", "one.npz", "--qrels", "qrels.txt", "--hits", "x.npz"), "--hits writes the"),
         (
             ("evaluate", "run.txt", "--captions-per-image", "1", "--hits", "x.npz"),
-            "the lists of run may leave open",
+            "the lists of run may leave open: give scores of all pairs; or publish the lists",
         ),
     ],
 )
@@ -327,8 +424,8 @@ def test_seeds_have_files_of_their_own(pipeline: Any, files: Path) -> None:
 @pytest.mark.parametrize(
     ("systems", "place", "said"),
     [
-        (("one.npz", "two.npz"), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
-        (("Ours=one.npz,two.npz",), "x.npz", "of several, --hits FOLDER/ writes a file of each"),
+        (("one.npz", "two.npz"), "x.npz", "or of the run, --hits FOLDER/ writes a file of each"),
+        (("Ours=one.npz,two.npz",), "x.npz", "or of the run, --hits FOLDER/ writes a file of each"),
         (("A B=one.npz", "a-b=two.npz"), "new/", "one.npz and two.npz would both be new/a-b.npz"),
         (("∞=one.npz", "…=two.npz"), "new/", "cannot be a file's name"),
         (("one.npz", "two.npz"), "./", "is one of the files that are measured"),
@@ -386,6 +483,8 @@ def facts(**changed: Any) -> np.ndarray:
         "folds": 1,
         "images": IMAGES,
         "languages": [],
+        "right": "own",
+        "judgements": "",
         "scores": "",
     }
     return np.frombuffer(json.dumps(said | changed).encode(), np.uint8)
@@ -431,6 +530,38 @@ def test_damaged_hits_are_refused(
     arrays = dict(np.load(write(pipeline, "one")))
     if value is None:
         del arrays[name]
+    else:
+        arrays[name] = value
+    np.savez("damaged.npz", **arrays)
+    assert said in refused("evaluate", "damaged.npz")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("t2i_judged", np.full(CAPTIONS, -1), "t2i_judged counts others than 40 candidates"),
+        ("t2i_judged", np.full(CAPTIONS, IMAGES + 1), "t2i_judged counts others than 40"),
+        ("t2i_answer", np.full(120, IMAGES), "t2i_answer names others than 40 candidates"),
+        ("t2i_answer", np.zeros(120, int), "names a candidate of a query twice"),
+        ("t2i_answer", np.zeros(3, int), "t2i_answer has 3 numbers, expected 120"),
+        ("t2i_judged", None, "has no t2i_judged"),
+        ("t2i_right", np.full(CAPTIONS, 3), "t2i counts"),
+        ("hits_facts", "own", "0 right of 200 candidates, of which 5 are right"),
+    ],
+)
+def test_damaged_judgements_are_refused(
+    pipeline: Any,
+    refused: Callable[..., str],
+    files: Path,
+    name: str,
+    value: np.ndarray | str | None,
+    said: str,
+) -> None:
+    arrays = dict(np.load(write(pipeline, "one", "--qrels", judge())))
+    if value is None:
+        del arrays[name]
+    elif isinstance(value, str):
+        arrays[name] = facts(right=value)
     else:
         arrays[name] = value
     np.savez("damaged.npz", **arrays)

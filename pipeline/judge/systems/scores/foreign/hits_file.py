@@ -13,6 +13,11 @@ An .npz, compressed, that `np.load` reads:
     i2t_equal         likewise: wrong captions exactly as similar
     i2t_right         likewise: right captions that share that best similarity; 0 for no query
     t2i_greater, t2i_equal, t2i_right   likewise of the captions of each fold
+    t2i_judged        [C], how many images are right for each caption; this and the next only where
+                      other answers are right than each caption's own image
+    t2i_answer        their rows, caption after caption
+    i2t_judged, i2t_answer   likewise the right captions of each image; only where these are other
+                      pairs
 
 After all captions come those of each language, in the order of their names, as a pool of their own
 with the images that have one: fold after fold, too.
@@ -21,7 +26,7 @@ How ties count is chosen when the file is read.
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -33,8 +38,10 @@ from pipeline.foundation.evaluation.retrieval import (
     Direction,
     Ids,
     KnownRanks,
+    Positives,
     Protocol,
     QueryRanks,
+    Relevance,
     protocol,
 )
 from pipeline.foundation.evaluation.retrieval.owners import NO_IMAGE, renumbered
@@ -60,6 +67,7 @@ FOLDS = 1000
 LONGEST = 10_000  # bytes of the facts
 LANGUAGES = 200
 LONGEST_LANGUAGE = 32  # letters of its name
+_Right: TypeAlias = Literal["own", "qrels", "same_text"]
 _Language = Annotated[str, Field(min_length=1, max_length=LONGEST_LANGUAGE)]
 
 
@@ -85,6 +93,8 @@ class _Facts(BaseModel):
     images: int = Field(ge=0)
     # of captions; [] for none
     languages: list[_Language] = Field(max_length=LANGUAGES)
+    right: _Right
+    judgements: str  # the name of the file of judgements; "" for none
     scores: str  # SHA-256 of the files of scores; "" where there are none, as of a model
 
 
@@ -93,8 +103,8 @@ def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scor
 
     Args:
         path: The file.
-        ranked: The pool, whose right answers are each caption's own image, by its protocol; then
-            those of its languages, see `measured.measure`.
+        ranked: The pool with its right answers, by its protocol; then those of its languages, see
+            `measured.measure`.
         dataset: The data set's name; "" for none.
         scores: A digest of the scores.
 
@@ -107,6 +117,7 @@ def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scor
     if part.rules.folds > FOLDS:
         raise InputError(f"--hits writes up to {FOLDS:,} folds, received {part.rules.folds:,}")
     languages, language_of_caption = _languages(system)
+    right, judgements = _right(system)
     facts = _Facts(
         system=printable(system.name),  # a file's name may be no Unicode
         dataset=printable(dataset),
@@ -115,6 +126,8 @@ def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scor
         folds=part.rules.folds,
         images=system.shape[0],
         languages=languages,
+        right=right,
+        judgements=printable(judgements),
         scores=scores,
     )
     arrays = {
@@ -126,6 +139,8 @@ def write(path: Path, ranked: Sequence[tuple[Part, Metrics]], dataset: str, scor
         arrays["caption_ids"] = _smallest(system.caption_ids)
     if languages:
         arrays["caption_language"] = _smallest(language_of_caption)
+    if system.relevance is not None:
+        arrays |= _answers(system.relevance)
     of_images = []
     of_captions = []
     for _, metrics in ranked:
@@ -156,10 +171,38 @@ def _languages(system: System) -> tuple[list[str], Ids]:
     return names.tolist(), of_caption.astype(np.int64)
 
 
+def _right(system: System) -> tuple[_Right, str]:
+    """Which answers are right, and the name of the file that says it; "" for none."""
+    if system.relevance is None:
+        return "own", ""
+    judgements = ""
+    if system.hits is not None:
+        judgements = system.hits.judgements
+    if system.judgements is not None:
+        judgements = system.judgements.path.name
+    if judgements:
+        return "qrels", judgements
+    return "same_text", ""
+
+
+def _answers(relevance: Relevance) -> dict[str, np.ndarray]:
+    """The arrays of what is right."""
+    of_ways = {"t2i": relevance.t2i}
+    if relevance.order is None:
+        of_ways["i2t"] = relevance.i2t
+    arrays = {}
+    for way, positives in of_ways.items():
+        arrays[f"{way}_judged"] = _smallest(positives.count)
+        arrays[f"{way}_answer"] = _smallest(positives.candidate)
+    return arrays
+
+
 def _counts(ranks: QueryRanks, size: int, name: str) -> Ids:
     """What was counted for each image or caption of a pool, 0 for no query: int64 [3, size]."""
     if (ranks.greater >= NEVER).any():
-        raise InputError(f"--hits needs the rank of every query, which {name} leaves open")
+        raise InputError(
+            f"--hits needs the rank of every query, which {name} leaves open: give scores of all pairs"
+        )
     counts = np.zeros((3, size), np.int64)
     counts[:, ranks.query] = [ranks.greater, ranks.equal, ranks.right]
     return counts
@@ -203,12 +246,26 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
     if owner.min(initial=0) < NO_IMAGE or owner.max(initial=0) >= images:
         raise read.damaged(f"caption_image names other rows than those of {images:,} images")
     languages = read.languages(facts.languages, captions)
-    found = _parts(rules, owner, images, languages)
-    pools = tuple(read.pools(found, owner))
+    relevance = None
+    truth = Relevance.of_owner(owner, images)
+    if facts.right != "own":
+        relevance = read.relevance(owner, images)
+        truth = relevance
+    found = _parts(rules, truth, languages)
+    pools = tuple(read.pools(found, truth))
     split = printable(facts.split)
     _refuse_other_split(split, columns, path)
-    ranks = KnownRanks((images, captions), owner, pools, rules, str(path), printable(facts.dataset))
-    pool, has_ids, said = _identified(read, ranks, columns)
+    ranks = KnownRanks(
+        (images, captions),
+        truth,
+        pools,
+        rules,
+        str(path),
+        dataset=printable(facts.dataset),
+        judgements=printable(facts.judgements),
+        same_text=facts.right == "same_text",
+    )
+    pool, has_ids, said = _identified(read, owner, images, columns)
     read_as = "hits"
     if path.stem not in facts.system:  # files of many systems are then said to be read as one thing
         read_as += f" of {printable(facts.system)}"
@@ -218,7 +275,10 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
         read_as += f" ({split})"
     if not has_ids:
         said = "without ids, so in an order that is not known"
-    read_as += f" by protocol {rules.name}, {sized(images, captions)}"
+    read_as += f" by protocol {rules.name}"
+    if relevance is not None:
+        read_as += f" and {ranks.right}"
+    read_as += f", {sized(images, captions)}"
     return Scores(
         ranks,
         pool,
@@ -226,17 +286,18 @@ def of_arrays(path: Path, arrays: Arrays, names: Sequence[str], columns: Columns
         in_words(read_as, said),
         split=split or None,
         languages=languages,
+        relevance=relevance,
     )
 
 
-def _parts(
-    rules: Protocol, owner: Ids, images: int, languages: Languages | None
-) -> list[tuple[Ids, Ids]]:
+def _parts(rules: Protocol, truth: Relevance, languages: Languages | None) -> list[tuple[Ids, Ids]]:
     """The rows and columns of each fold: of all captions, then of those of each language."""
+    owner = truth.owner
+    images, _ = truth.shape
     parts = rules.parts(owner, images)
     if languages is None:
         return parts
-    by_language = divide(owner, (images, len(owner)), languages)
+    by_language = divide(truth, truth.shape, languages)
     for language, (rows, columns) in by_language.items():
         owner_within = renumbered(owner[columns], rows, images)
         of_language = rules.of_language(language)
@@ -260,6 +321,8 @@ def _rules(facts: _Facts, path: Path) -> Protocol:
         return protocol(facts.protocol)
     if facts.protocol == f"{facts.folds}fold":
         return Protocol(facts.protocol, folds=facts.folds)
+    if facts.right != "own" and facts.protocol == facts.right:  # as the run calls it
+        return Protocol(facts.protocol)
     raise InputError(
         f"{path}: holds ranks by protocol {printable(facts.protocol[:60])}, which is unknown here; install the "
         "package that has it"
@@ -267,17 +330,16 @@ def _rules(facts: _Facts, path: Path) -> Protocol:
 
 
 def _identified(
-    read: "_Reader", ranks: KnownRanks, columns: Columns
+    read: "_Reader", owner: Ids, images: int, columns: Columns
 ) -> tuple[Collection, bool, str]:
     """The images and captions, whether their ids are known, and what was assumed."""
     path = read.path
-    images, captions = ranks.shape
-    owner = ranks.owner
+    captions = len(owner)
     given = Given(read.ids("image_ids", images), read.ids("caption_ids", captions))
     if (given.images is None) != (given.captions is None):
         raise read.damaged("has ids of one side alone")
     if columns.manifest is not None:
-        found = identified(ranks.shape, given, columns, path)
+        found = identified((images, captions), given, columns, path)
         if not np.array_equal(found.pool.caption_image, owner):
             raise InputError(
                 f"{path}: its captions are of other images than in {columns.manifest}; name the manifest "
@@ -368,10 +430,34 @@ class _Reader:
             raise self.damaged(f"caption_language names others than {len(names)} languages")
         return np.array([printable(name) for name in names])[numbers]
 
-    def pools(self, parts: Sequence[tuple[Ids, Ids]], owner: Ids) -> Iterator[RankedPool]:
+    def relevance(self, owner: Ids, images: int) -> Relevance:
+        """What is right, where it is not each caption's own image. owner: that image, int64 [C]."""
+        captions = len(owner)
+        t2i = self._positives("t2i", captions, images)
+        known = None
+        if (owner > NO_IMAGE).any():
+            known = owner
+        if "i2t_judged" not in self.arrays:
+            return Relevance.of_captions(t2i, images, known)
+        return Relevance.of_directions(self._positives("i2t", images, captions), t2i, known)
+
+    def _positives(self, way: Direction, queries: int, candidates: int) -> Positives:
+        """The right candidates of each query of a direction."""
+        count = self.column(f"{way}_judged", queries)
+        if count.min(initial=0) < 0 or count.max(initial=0) > candidates:
+            raise self.damaged(f"{way}_judged counts others than {candidates:,} candidates")
+        candidate = self.column(f"{way}_answer", int(count.sum()))  # checked before memory is taken
+        query = np.repeat(np.arange(queries), count)
+        if candidate.min(initial=0) < 0 or candidate.max(initial=0) >= candidates:
+            raise self.damaged(f"{way}_answer names others than {candidates:,} candidates")
+        if len(np.unique(query * candidates + candidate)) < len(query):
+            raise self.damaged(f"{way}_answer names a candidate of a query twice")
+        return Positives.of_pairs(query, candidate, queries)
+
+    def pools(self, parts: Sequence[tuple[Ids, Ids]], truth: Relevance) -> Iterator[RankedPool]:
         """The ranks of each fold, those of languages last.
 
-        parts: its rows and columns. owner: of all captions.
+        parts: its rows and columns. truth: what is right for all captions and images.
         """
         of_images = self._counts("i2t", sum(len(images) for images, _ in parts))
         of_captions = self._counts("t2i", sum(len(captions) for _, captions in parts))
@@ -383,7 +469,7 @@ class _Reader:
             pool = RankedPool(
                 images, captions, of_images[:, row:last_row], of_captions[:, column:last_column]
             )
-            self._check(pool, owner)
+            self._check(pool, truth.select(images, captions))
             yield pool
             row = last_row
             column = last_column
@@ -391,12 +477,9 @@ class _Reader:
     def _counts(self, way: Direction, size: int) -> Ids:
         return np.stack([self.column(f"{way}_{count}", size) for count in COUNTS])
 
-    def _check(self, pool: RankedPool, owner: Ids) -> None:
+    def _check(self, pool: RankedPool, truth: Relevance) -> None:
         """Check that so many candidates may be above the best right one of each query, or tied."""
-        owned = owner[pool.captions]
-        has_image = owned >= 0
-        rows = np.bincount(owned[has_image], minlength=int(pool.images.max(initial=0)) + 1)
-        right_of_each = (rows[pool.images], has_image.astype(np.int64))
+        right_of_each = (truth.i2t.count, truth.t2i.count)
         candidates = (len(pool.captions), len(pool.images))
         counts = (pool.of_images, pool.of_captions)
         for way, each, right, size in zip(WAYS, counts, right_of_each, candidates, strict=True):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from pipeline.foundation import evaluation, manifest as manifests
-from pipeline.foundation.evaluation.retrieval import Collection, Ids, Side, rows_of
+from pipeline.foundation.evaluation.retrieval import Collection, Ids, Relevance, Side, rows_of
 from pipeline.foundation.evaluation.retrieval.owners import of_owners
 from pipeline.foundation.parts.errors import InputError, counted
 from pipeline.judge.systems.scores.foreign.arrays import Array
@@ -80,6 +80,8 @@ class Scores(NamedTuple):
     siblings: tuple[str, ...] = ()
     split: str | None = None  # the split that the file says; None where it says none
     languages: Languages | None = None  # likewise of each caption [C]
+    # what is right, where they are ranks by other right answers than each caption's own image
+    relevance: Relevance | None = None
 
 
 def in_words(*words: str) -> str:

@@ -164,6 +164,7 @@ def _as_system(
         file=str(path),
         has_ids=scores.has_ids,
         languages=scores.languages,
+        relevance=scores.relevance,
         split=columns.known_split or scores.split,
         sides=sides,
         read_as=scores.read_as,
