@@ -167,6 +167,9 @@ class EveryTwo:
             samples: The least number of swaps of a test over images.
             seed: Of the swaps.
             over_seeds: Whether two systems with several seeds are tested over seeds and images.
+
+        Returns:
+            The pairs in the order of `combinations`.
         """
         places = list(combinations(range(len(systems)), 2))
         have_seeds = [len(runs) > 1 for runs in systems]
@@ -176,8 +179,14 @@ class EveryTwo:
         return cls(places, ComparedPairs.of(pairs, samples, seed, over_seeds), samples, seed)
 
     def corrected(self, statistic: Statistic) -> Correction:
-        """Correct the p of a statistic, in the order of the pairs; those of RSUM are what `pipeline
-        compare` prints.
+        """Correct the p of a statistic for each other.
+
+        Args:
+            statistic: One of `STATISTICS`.
+
+        Returns:
+            The corrected p in the order of the pairs; those of RSUM are what `pipeline compare`
+            prints.
         """
         if statistic not in self._corrected:
             correction = correct([self.tested], [[statistic]], self.samples, self.seed)
